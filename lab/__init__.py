@@ -1,0 +1,1 @@
+"""Is it any good: cases, trials and scores of the rubric on recorded turns."""
