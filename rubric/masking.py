@@ -1,0 +1,255 @@
+"""
+What may leave this machine of a text: no secrets, nothing invisible, and no more of it than asked for.
+
+A secret is known by its published shape (after the rules of gitleaks and detect-secrets) or by the name that it is assigned to. Names of
+variables, placeholders, types and hashes stay readable, because a judge that cannot read the turn judges it wrongly.
+"""
+
+# ruff: noqa: SIM905 - a list of words reads best as words
+from __future__ import annotations
+
+import re
+from typing import Final, Literal
+
+MARK: Final = "[secret]"
+"""What stands in the place of a secret."""
+
+_SHAPES: Final[tuple[tuple[str, str], ...]] = (
+    # (what stands in every text that the pattern can match, the pattern)
+    ("sk-ant-", r"sk-ant-[\w-]{16,}"),
+    ("sk-", r"(?<![A-Za-z0-9])sk-(?=[A-Za-z_-]{0,80}\d)[\w-]{20,}"),
+    ("gh", r"gh[pousr]_[A-Za-z0-9]{20,}"),
+    ("github_pat_", r"github_pat_\w{20,}"),
+    ("gl", r"gl(?:pat|dt|rt|soat|cbt|ptt|ft|imt|agent|oas)-[\w.-]{16,}"),
+    ("xox", r"xox[a-z](?:\.xox[a-z])?-[A-Za-z0-9-]{10,}"),
+    ("xapp-", r"xapp-\d-[A-Za-z0-9-]{10,}"),
+    ("hooks.slack.com/", r"(?<=hooks\.slack\.com/)(?:services|workflows|triggers)/[\w/-]{8,}"),
+    ("/webhooks/", r"(?<=/webhooks/)\d{5,}/[\w-]{20,}"),
+    ("A", r"(?<![A-Z0-9])A(?:KIA|SIA|BIA|CCA)[A-Z0-9]{16,}"),
+    ("AIza", r"AIza[\w-]{30,}"),
+    ("ya29.", r"ya29\.[\w-]{20,}"),
+    ("GOCSPX-", r"GOCSPX-[\w-]{20,}"),
+    ("npm_", r"npm_[A-Za-z0-9]{30,}"),
+    ("pypi-Ag", r"pypi-Ag[\w-]{16,}"),
+    ("hf_", r"hf_[A-Za-z0-9]{30,}"),
+    ("SG.", r"SG\.[\w-]{16,}\.[\w-]{16,}"),
+    ("k_live_", r"[srp]k_live_[A-Za-z0-9]{10,}"),
+    ("k_test_", r"[srp]k_test_[A-Za-z0-9]{16,}"),
+    ("whsec_", r"whsec_[A-Za-z0-9+/=]{20,}"),
+    ("eyJ", r"eyJ[\w-]{16,}(?:\.[\w-]{2,}){0,4}"),
+    ("", r"(?<![A-Za-z0-9])(?:(?:SK|AC)[0-9a-f]{32})+(?![0-9a-f])"),
+    (":AA", r"(?<!\d)\d{8,10}:AA[\w-]{30,}"),
+    ("sig=", r"(?<=[?&]sig=)[\w%+/=-]{20,}"),
+    ("://", r"(?<=://)[^\s/:@\"'<>]{0,256}:(?![$<{*])[^\s/@\"'<>]{1,512}(?=@)"),
+    ("://", r"(?<=://)[A-Za-z0-9_-]{20,256}(?=@)"),
+    (
+        "",
+        r"(?<![A-Za-z0-9])(?:dop_v1_|shp(?:at|ca|pa|ss)_|dckr_pat_|lin_api_|gsk_|xai-|pplx-|hvs\.|sntrys_)[\w=-]{20,}",
+    ),
+)
+
+# A key block may be cut off, indented, quoted, numbered or hold literal "\n": whatever follows its head and still looks like it, goes.
+_KEY_BLOCK: Final = (
+    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+    r"(?:\\[nr]|[^A-Za-z0-9+/=-]|[A-Za-z0-9+/=]{20,}|(?:Proc-Type|DEK-Info|Comment|Version)\b[^\n\\]*|\d{1,6}(?=[\t→|:]))*+"
+    r"(?:[A-Za-z0-9+/=]{1,19}(?:\s|\\[nr])*(?=-----END|\Z))?(?:-----END [A-Z0-9 ]{0,40}-----)?"
+)
+
+_HEADER: Final = r"(?i:(?<=authorization)[\"']?[ \t]{0,3}[:=][ \t]{0,3}[\"']?(?:bearer|basic|token|digest|apikey) {1,3})([^\s\"'`,;]+)"
+_BEARER: Final = r"(?i:(?<![A-Za-z])bearer {1,3})([A-Za-z0-9._~+/=-]{8,})"
+_COOKIE: Final = r"(?i:(?<![A-Za-z])cookie: {0,3})([\w.-]+=[^\s\"'`]+(?:; ?[\w.-]+=[^\s\"'`]+)*)"
+_SSHPASS: Final = r"(?<=sshpass) {1,3}-p ?(\S+)"
+_CURL_USER: Final = r"(?<!\S)(?:-u|--user|--proxy-user|-U)(?:[ =] {0,3})?[\"']?[^\s:\"'/]{0,128}:([^\s\"']+)"
+
+_ASSIGNED: Final = re.compile(
+    r"""
+    (?P<word> token | secret | passw(?:or)?d | passphrase | pwd | pass | credentials? | auth
+      | (?:api|access|private|secret|signing|encryption|account|master|service|deploy)[_-]?key | key_base )
+    \d{0,3}
+    (?: \\?["']? [ \t]{0,3}
+        (?: :[ ]?[A-Za-z_][\w.\[\]|]{0,40}[ ]?(?==) )?  # a type between the name and the value
+        (?P<sep> => | := | =(?!=) | : | (?<=[A-Za-z])> ) (?P<gap> [ \t]{0,8} )
+      | (?P<flag> [ ]{1,3} )
+    )
+    (?: \\?(?P<quote> ["'`] ) (?P<quoted> [^"'`\n\\]{1,2048} )
+      | (?P<bare> [^\s"'`;&|<>()\\]+ )
+    )
+    """,
+    re.VERBOSE | re.IGNORECASE | re.ASCII,
+)
+
+_NAME_BEFORE: Final = re.compile(r"[A-Za-z0-9_.-]{0,64}\Z", re.ASCII)
+_PUNCTUATION: Final = ",.;:)]}"
+_WEAK: Final = frozenset({"auth", "pass"})
+"""Words that name many other things, too: here only a value that looks random is a secret."""
+_NO_SECRET_NAMES: Final = frozenset({"PWD", "OLDPWD"})
+_SECRET_WORD: Final = re.compile(r"token|secret|passw|pwd|key|cred|auth", re.IGNORECASE)
+_REFERENCE: Final = re.compile(
+    r"[$%<{*!&@#~•…]|\.\.\.|x{4,}|\[|os\.|env\.|process\.|import\.|vault:|op:|(?:\.{0,2}|~)/\w[\w.-]*/"
+)
+_DOTTED: Final = re.compile(r"[A-Za-z_]\w*(?:(?:\.|->|::)[A-Za-z_]\w*)+", re.ASCII)
+_FILE: Final = re.compile(r"[\w./~-]+\.[A-Za-z]{1,5}(?::\d+)*", re.ASCII)
+_ANNOTATION: Final = re.compile(r"[A-Za-z_.]+(?:\[[^\d]*|\?)", re.ASCII)
+_PLAIN: Final = frozenset(
+    """
+    any auto basic bearer bool boolean byte bytes bytes32 char default digest disabled empty enabled example expired
+    false float hidden int int32 int64 integer invalid jwt masked missing no none null number oauth oauth2 object off on
+    optional redacted required sha1 sha256 sha512 str string text true uint8 uint32 uint64 undefined unknown unset utf8
+    uuid uuid4 valid varchar void yes
+    """.split()
+)
+
+
+_MOST_PASSES: Final = 8
+
+
+def mask(text: str) -> str:
+    """
+    Return the text with every known secret replaced by `MARK`; masking twice changes nothing.
+    """
+    for _ in range(_MOST_PASSES):
+        # A mark is a border, so one that is set can lay open what stands beside it.
+        masked, text = text, _mask_once(text)
+        if masked == text:
+            break
+    return text
+
+
+def _mask_once(text: str) -> str:
+    if "PRIVATE KEY" in text:
+        text = re.sub(_KEY_BLOCK, MARK, text)
+    for sign, pattern in _SHAPES:
+        if sign in text:
+            text = re.sub(pattern, MARK, text, flags=re.ASCII)
+
+    lowered = text.lower()
+    if "authorization" in lowered:
+        text = re.sub(_HEADER, _masked_unless_reference, text)
+    if "bearer" in lowered:
+        text = re.sub(_BEARER, _masked_if_random, text)
+    if "cookie:" in lowered:
+        text = re.sub(_COOKIE, _masked_unless_reference, text)
+    if "sshpass" in lowered:
+        text = re.sub(_SSHPASS, _masked_unless_reference, text)
+    if "curl" in lowered:
+        text = re.sub(_CURL_USER, _masked_after_curl, text)
+    return _ASSIGNED.sub(_masked_assignment, text)
+
+
+def _masked_unless_reference(match: re.Match[str]) -> str:
+    return match[0] if _is_reference(match[1]) else _with(match, 1)
+
+
+def _masked_if_random(match: re.Match[str]) -> str:
+    return _with(match, 1) if _looks_random(match[1]) or len(match[1]) >= 24 else match[0]
+
+
+def _masked_after_curl(match: re.Match[str]) -> str:
+    line = match.string[max(0, match.start() - 400) : match.start()].rpartition("\n")[2]
+    if "curl" not in line or match[1].isdigit() or _is_reference(match[1]):
+        return match[0]
+    return _with(match, 1)
+
+
+def _masked_assignment(match: re.Match[str]) -> str:
+    group = "quoted" if match["quoted"] else "bare"
+    if not _is_secret(match, match[group]):
+        return match[0]
+    if group == "quoted":
+        return _with(match, group)
+    start = match.start(group) - match.start()
+    unmarked = match[group].replace(MARK, "")
+    return match[0][:start] + MARK + unmarked[len(unmarked.rstrip(_PUNCTUATION)) :]
+
+
+def _is_secret(match: re.Match[str], value: str) -> bool:
+    value = value.replace(MARK, "").rstrip(_PUNCTUATION)
+    before = _NAME_BEFORE.search(match.string, max(0, match.start() - 64), match.start())
+    name = (before[0] if before else "") + match["word"]
+    is_flag = name.startswith("-")
+    is_shouted = name.isupper() and ("_" in name or match["sep"] == "=")
+    if (
+        not value
+        or name in _NO_SECRET_NAMES
+        or _is_reference(value)
+        or (match["sep"] == ">" and not _is_element(match, name))
+    ):
+        return False
+    if match["flag"] and not is_flag:
+        return False
+    if match["word"].lower() in _WEAK and not (is_shouted and name.endswith("_PASS")):
+        is_word_of_its_own = not name[: -len(match["word"])][-1:].isalnum() or match["word"][0].isupper()
+        return is_word_of_its_own and _looks_random(value) and not _FILE.fullmatch(value)
+    if value.isdigit():
+        return len(value) >= 6 and match["sep"] == "=" and not match["gap"]
+    if not any(map(str.isdigit, value)) and _SECRET_WORD.search(value):
+        return False
+    if match["quoted"]:
+        return len(value.split()) < 3 or any(map(str.isdigit, value))
+    if is_shouted or is_flag or name[:2].lower() == "x-" or match["sep"] == ">":
+        return not _ANNOTATION.fullmatch(value) and not (value.startswith("-") and is_flag)
+    if _DOTTED.fullmatch(value) or match.string[match.end() : match.end() + 1] == "(":
+        return False
+    return (match["sep"] == "=" and not match["gap"]) or (_looks_random(value) and not _FILE.fullmatch(value))
+
+
+def _is_element(match: re.Match[str], name: str) -> bool:
+    start = match.end("word") - len(name)
+    return match.string[max(0, start - 1) : start] == "<"
+
+
+def _is_reference(value: str) -> bool:
+    return value.lower().rstrip(_PUNCTUATION) in _PLAIN or bool(_REFERENCE.match(value))
+
+
+def _looks_random(value: str) -> bool:
+    return len(value) >= 6 and any(map(str.isdigit, value)) and any(map(str.isalpha, value))
+
+
+def _with(match: re.Match[str], group: int | str) -> str:
+    start, end = match.start(group) - match.start(), match.end(group) - match.start()
+    return match[0][:start] + MARK + match[0][end:]
+
+
+_ESCAPE_SEQUENCE: Final = re.compile(r"\x1b(?:\[[0-9;:<=>?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?)")
+_LINE_END: Final = re.compile("\r\n|[\r\v\f\x85\u2028\u2029]")
+_INVISIBLE: Final = re.compile(
+    "[\x00-\x08\x0e-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    "\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff]"
+)
+
+
+def clean(text: str) -> str:
+    """
+    Return what a reader sees of the text: no control characters but line ends and tabs, no lone surrogates, nothing that hides text.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    text = _ESCAPE_SEQUENCE.sub("", text)
+    text = _LINE_END.sub("\n", text)
+    return _INVISIBLE.sub("", text)
+
+
+def cut(text: str, characters: int, *, keep: Literal["start", "end", "both"]) -> str:
+    """
+    Return at most so many characters of the text, with a visible mark where some were left out.
+
+    `both` keeps the start and, twice as large, the end.
+    """
+    if len(text) <= characters:
+        return text
+
+    room = characters - len(_left_out(len(text)))
+    if room <= 0:
+        return "…"[: max(0, characters)]
+    mark = _left_out(len(text) - room)
+    if keep == "start":
+        return text[:room] + mark
+    if keep == "end":
+        return mark + text[-room:]
+    at_start = room // 3
+    return text[:at_start] + mark + text[len(text) - (room - at_start) :]
+
+
+def _left_out(characters: int) -> str:
+    return f"[… {characters:,} characters left out …]"
