@@ -1,0 +1,43 @@
+"""
+The outcomes: how a stop and how a judge's call can end. Ledger, metrics and log share these words.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, get_args
+
+Outcome = Literal[
+    "pass_clean",
+    "pass_noted",
+    "pass_empty_reply",
+    "pass_api_error",
+    "pass_not_a_turn",
+    "pass_off",
+    "pass_cap_spent",
+    "pass_wakeup_pending",
+    "pass_ungrounded",
+    "pass_budget",
+    "pass_judge_timeout",
+    "pass_judge_error",
+    "pass_judge_unreadable",
+    "pass_judge_refused",
+    "pass_breaker_open",
+    "pass_no_judge",
+    "pass_state_error",
+    "pass_service_error",
+    "pass_internal_error",
+    "block_background",
+    "block_verdict",
+    "jobs_pass",
+    "jobs_deny",
+    "jobs_unparsed",
+    "shadow_background",
+    "shadow_verdict",
+]
+"""How a decision of the gate ended."""
+
+CallOutcome = Literal["answered", "timeout", "error", "unreadable", "refused"]
+"""How one try at a judge ended. A try that was killed before its end has none."""
+
+OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
+CALL_OUTCOMES: Final[tuple[CallOutcome, ...]] = get_args(CallOutcome)
