@@ -1,0 +1,1 @@
+"""Asking: from a turn to a judgement, through a model back end, within one deadline."""

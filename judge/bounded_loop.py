@@ -1,0 +1,115 @@
+"""
+An event loop that nothing can keep alive: no thread, no name lookup and no closing connection outlives its result.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    import asyncio
+
+T = TypeVar("T")
+
+FAREWELL_S = 0.05
+"""For cancelled tasks to end properly; those that do not are left behind."""
+
+
+class DeadlinePassed(Exception):
+    """
+    The deadline came first.
+    """
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """
+    Run a coroutine in a loop of its own, and leave behind whatever it started and did not end.
+    """
+    import asyncio
+
+    loop = asyncio.new_event_loop()
+    loop.set_default_executor(_DaemonThreads())
+    loop.set_exception_handler(_say_nothing)
+    loop.set_debug(False)  # PYTHONASYNCIODEBUG and -X dev would write to stderr
+    try:
+        return loop.run_until_complete(work)
+    finally:
+        _end_tasks(loop)
+        loop.close()
+
+
+async def before(deadline_at: float, work: Awaitable[T]) -> T:
+    """
+    Wait for some work until `deadline_at` (on `time.monotonic`'s clock), then raise DeadlinePassed.
+
+    The work is told to stop and not waited for: `asyncio.timeout` would wait, and a connection may hang in closing.
+    """
+    import asyncio
+
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait({task}, timeout=max(0.0, deadline_at - time.monotonic()))
+    finally:
+        if not task.done():
+            task.cancel()
+    if not task.done():
+        raise DeadlinePassed
+
+    return task.result()
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    """
+    Do slow work, such as an import, while the loop goes on.
+    """
+    import asyncio
+
+    return await asyncio.get_running_loop().run_in_executor(None, work)
+
+
+class _DaemonThreads(ThreadPoolExecutor):
+    """
+    One daemon thread for each piece of work.
+
+    The interpreter joins the threads of the usual executor at its end: one hanging name lookup would keep a hook alive.
+    """
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        future: Future[T] = Future()
+
+        def work() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                result = fn(*args, **kwargs)
+            except BaseException as exc:
+                future.set_exception(exc)
+            else:
+                future.set_result(result)
+
+        threading.Thread(target=work, daemon=True).start()
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """
+        Nothing to wait for.
+        """
+
+
+def _end_tasks(loop: asyncio.AbstractEventLoop) -> None:
+    import asyncio
+
+    tasks = asyncio.all_tasks(loop)
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        loop.run_until_complete(asyncio.wait(tasks, timeout=FAREWELL_S))
+
+
+def _say_nothing(_loop: asyncio.AbstractEventLoop, _context: dict[str, Any]) -> None:
+    # What is left behind would be reported on stderr, which belongs to the hook.
+    return

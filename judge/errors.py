@@ -1,0 +1,55 @@
+"""
+What can go wrong when a model is asked. All are translated into a `Judgement`; none leaves an `Ask`.
+
+JudgeError
+├── ModelUnavailable    no answer: no connection, or a status that is not 200
+├── FieldsRefused       a 400 for fields of the request that can be left out
+└── NoMessage           status 200, and not a message of the Messages API
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+
+class JudgeError(Exception):
+    """
+    A try without an answer. The text is one masked line; the facts are attributes.
+    """
+
+    def __init__(
+        self,
+        detail: str,
+        *,
+        status: int | None = None,
+        request_id: str | None = None,
+        raw_usage: Mapping[str, object] | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.status = status
+        self.request_id = request_id
+        self.raw_usage = raw_usage
+
+
+class ModelUnavailable(JudgeError):
+    """
+    Nobody answered. `retryable` where the next try may fare better; `retry_after_s` where the endpoint named a time.
+    """
+
+    retryable: bool = False
+    retry_after_s: float | None = None
+
+
+class FieldsRefused(JudgeError):
+    """
+    The endpoint does not take these fields; the same request without them may be answered.
+    """
+
+    fields: frozenset[str] = frozenset()
+
+
+class NoMessage(JudgeError):
+    """
+    Something else than a message came back, for example a sign-in page.
+    """

@@ -1,0 +1,1 @@
+"""The model back ends: who answers a request."""

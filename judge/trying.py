@@ -1,0 +1,211 @@
+"""
+The tries of one judgement: each has a ledger line of its own, opened before it is sent and priced when it ends.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..costing.records import CallEnd, CallStart
+from ..costing.usage import Usage, read_usage
+from ..rubric.verdict import UnreadableVerdict, Verdict, parse_verdict
+from .bounded_loop import DeadlinePassed, before, in_thread
+from .errors import JudgeError
+from .retrying import with_retries
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from ..costing.outcomes import CallOutcome
+    from ..rubric.render import Request
+    from .asking import Asking
+    from .models.base import Completion, Model
+    from .quiet_ledger import QuietLedger
+
+PRICING_S = 1.0
+"""An answer waits no longer than this for its price; the ledger keeps the raw usage to work it out later."""
+
+SLACK_S = 1.0
+"""The client's own timeout comes after the deadline: a deadline that passes is no broken connection."""
+
+
+class Answer(NamedTuple):
+    """
+    How a try ended.
+    """
+
+    outcome: CallOutcome
+    verdict: Verdict | None = None
+    detail: str = ""
+
+
+class Paid(NamedTuple):
+    """
+    What a try took, as far as it is known.
+    """
+
+    usage: Usage | None = None
+    cost_usd: Decimal | None = None
+    price_source: str = ""
+
+
+class Tries:
+    """
+    Sends one request, again where that helps; `calls` are the ids of its ledger lines.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        request: Request,
+        asking: Asking,
+        ledger: QuietLedger,
+        *,
+        cached: bool,
+        deadline_at: float,
+    ) -> None:
+        self.calls: list[str] = []
+        self._model = model
+        self._request = request
+        self._asking = asking
+        self._ledger = ledger
+        self._cached = cached
+        self._deadline_at = deadline_at
+        self._number = 0
+        self._prices: asyncio.Future[None] | None = None
+
+    async def answer(self, without: frozenset[str]) -> Answer:
+        """
+        Give the first answer. Raises DeadlinePassed, or the JudgeError of the last try.
+        """
+
+        async def attempt() -> Answer:
+            return await self._try(without)
+
+        return await with_retries(attempt, deadline_at=self._deadline_at)
+
+    async def _try(self, without: frozenset[str]) -> Answer:
+        started = time.monotonic()
+        if started >= self._deadline_at:
+            raise DeadlinePassed
+
+        call = self._open()
+        self._warm_prices()
+        timeout_s = self._deadline_at - started + SLACK_S
+        sent = self._model.complete(self._request, cached=self._cached, without=without, timeout_s=timeout_s)
+        try:
+            completion = await before(self._deadline_at, sent)
+        except DeadlinePassed:
+            self._close(call, CallEnd("timeout", latency_ms=_ms_since(started), detail="cut off by the deadline"))
+            raise
+        except JudgeError as error:
+            latency_ms = _ms_since(started)
+            self._close(call, _failed(error, await self._paid(error.raw_usage, ""), latency_ms))
+            raise
+
+        latency_ms = _ms_since(started)
+        answer = _read(completion, self._asking.rubric.faults)
+        paid = await self._paid(completion.raw_usage, completion.model_answered)
+        self._close(call, _ended(answer, completion, paid, latency_ms))
+        return answer
+
+    def _open(self) -> str:
+        self._number += 1
+        asking = self._asking
+        start = CallStart(
+            at=asking.clock(),
+            backend=asking.backend,
+            model=asking.model,
+            endpoint=asking.endpoint,
+            rubric=asking.rubric.label,
+            rubric_hash=asking.rubric.hash,
+            try_number=self._number,
+            **asking.context._asdict(),
+        )
+        call = self._ledger.attempt(lambda ledger: ledger.open_call(start), otherwise="")
+        if call:
+            self.calls.append(call)
+        return call
+
+    def _close(self, call: str, end: CallEnd) -> None:
+        if call:
+            self._ledger.attempt(lambda ledger: ledger.close_call(call, end), otherwise=None)
+
+    def _warm_prices(self) -> None:
+        # Importing the price table takes 160 to 300 ms: in a thread, while the network is waited for.
+        import asyncio
+
+        from ..costing.prices import warm
+
+        if self._prices is None and self._asking.backend != "scripted":
+            self._prices = asyncio.ensure_future(in_thread(warm))
+
+    async def _paid(self, raw_usage: Mapping[str, object] | None, model_answered: str) -> Paid:
+        usage = read_usage(raw_usage) if raw_usage else None
+        if usage is None or not raw_usage or not await self._prices_are_ready():
+            return Paid(usage)
+
+        from ..costing.prices import PriceError, price, user_prices
+
+        geography = raw_usage.get("inference_geo")
+        try:
+            found = price(
+                model_answered or self._asking.model,
+                usage,
+                self._asking.clock(),
+                geography=geography if isinstance(geography, str) else "",
+                overrides=user_prices(self._asking.prices_folder),
+            )
+        except PriceError:
+            return Paid(usage)
+        return Paid(usage, found.cost_usd, found.source)
+
+    async def _prices_are_ready(self) -> bool:
+        import asyncio
+
+        if self._prices is None:
+            return False
+        if not self._prices.done():
+            left_s = min(PRICING_S, self._deadline_at - time.monotonic())
+            await asyncio.wait({self._prices}, timeout=max(0.0, left_s))
+        return self._prices.done() and self._prices.exception() is None
+
+
+def _read(completion: Completion, faults: tuple[str, ...]) -> Answer:
+    if completion.stop_reason == "refusal":
+        return Answer("refused", detail="the model declined to judge")
+    try:
+        return Answer("answered", parse_verdict(completion.text, faults))
+    except UnreadableVerdict as error:
+        cut_off = completion.stop_reason in ("max_tokens", "model_context_window_exceeded")
+        return Answer("unreadable", detail=f"cut off by {completion.stop_reason}" if cut_off else str(error))
+
+
+def _ended(answer: Answer, completion: Completion, paid: Paid, latency_ms: int) -> CallEnd:
+    return CallEnd(
+        answer.outcome,
+        latency_ms=latency_ms,
+        model_answered=completion.model_answered,
+        raw_usage=completion.raw_usage,
+        request_id=completion.request_id or "",
+        detail=answer.detail,
+        **paid._asdict(),
+    )
+
+
+def _failed(error: JudgeError, paid: Paid, latency_ms: int) -> CallEnd:
+    return CallEnd(
+        "error",
+        latency_ms=latency_ms,
+        raw_usage=error.raw_usage,
+        request_id=error.request_id or "",
+        detail=error.detail,
+        **paid._asdict(),
+    )
+
+
+def _ms_since(started: float) -> int:
+    return round((time.monotonic() - started) * 1000)
