@@ -1,0 +1,42 @@
+"""
+What a `<task-notification>` says: which tasks ended, how, and with what report.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from .entries import texts_of
+from .record import Notice
+
+REPORT: Final = 4_000
+"""Characters kept of each end of a report."""
+
+_NOTIFICATION: Final = re.compile(r"<task-notification>(.*?)(?:</task-notification>|\Z)", re.DOTALL)
+_EXIT_CODE: Final = re.compile(r"\(exit code (-?\d+)\)")
+
+
+def notices_in(content: object) -> dict[str, Notice]:
+    """
+    The notices in an entry's content, by task id; by the id of the call that started it where the task is not named.
+    """
+    text = "\n".join(texts_of(content))
+    return {
+        _tagged(part, "task-id") or _tagged(part, "tool-use-id"): _notice(part) for part in _NOTIFICATION.findall(text)
+    }
+
+
+def _notice(text: str) -> Notice:
+    summary, report = _tagged(text, "summary"), _tagged(text, "result")
+    code = _EXIT_CODE.search(summary)
+    if len(report) > 2 * REPORT:
+        report = f"{report[:REPORT]}\n{report[-REPORT:]}"
+    return Notice(_tagged(text, "status"), summary[:REPORT], report, int(code[1]) if code else None)
+
+
+def _tagged(text: str, tag: str) -> str:
+    # The report may hold such tags itself: the first opening and, for it, the last closing one count.
+    _, _, rest = text.partition(f"<{tag}>")
+    inner, _, _ = rest.rpartition(f"</{tag}>") if tag == "result" else rest.partition(f"</{tag}>")
+    return inner.strip()
