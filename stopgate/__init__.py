@@ -1,0 +1,1 @@
+"""The hook: the only folder that knows Claude Code's formats."""

@@ -1,0 +1,188 @@
+"""
+`turngate`: the commands for people.
+
+Knows arguments and exit codes; what the commands say is `costing`'s. Every failure is one line on stderr and exit 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NoReturn
+
+from ..costing.database import FILE_NAME, Database, StoreError, open_database
+from ..costing.json_lines import decision_json
+from ..costing.ledger import Decision, Ledger
+from ..costing.report import WAYS, report, report_json
+from ..costing.tables import one_line
+from ..costing.text import decision_text, log_text, report_text
+from .places import state_dir
+
+Command = Callable[[argparse.Namespace, Mapping[str, str]], str]
+"""Gives the text to print."""
+
+
+class CommandError(Exception):
+    """
+    The command cannot be done as asked; one line that says why.
+    """
+
+
+def main(arguments: Sequence[str] | None = None, environ: Mapping[str, str] = os.environ) -> int:
+    """
+    Run one command, and give the exit code.
+    """
+    asked = _parser().parse_args(arguments)
+    command: Command = asked.command
+    try:
+        _print(command(asked, environ))
+    except (CommandError, StoreError) as exc:
+        print(f"turngate: {one_line(str(exc))}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def _log(asked: argparse.Namespace, environ: Mapping[str, str]) -> str:
+    with _store(environ) as database:
+        decisions = Ledger(database).decisions(asked.n) if database else []
+    if asked.json:
+        return "".join(json.dumps(decision_json(decision)) + "\n" for decision in decisions)
+    return log_text(decisions, width=_terminal_width(), styled=_styled(environ))
+
+
+def _show(asked: argparse.Namespace, environ: Mapping[str, str]) -> str:
+    with _store(environ) as database:
+        decision = _find(Ledger(database), asked.id) if database else None
+    if decision is None:
+        raise CommandError(f"no decision {asked.id!r}: `turngate log` lists the latest")
+    return decision_text(decision)
+
+
+def _find(ledger: Ledger, prefix: str) -> Decision | None:
+    found = ledger.ids_starting(prefix)
+    if len(found) > 1 and prefix not in found:
+        raise CommandError(f"{prefix!r} begins more than one id: {', '.join(found)}")
+    return ledger.decision(prefix if prefix in found else found[0]) if found else None
+
+
+def _cost(asked: argparse.Namespace, environ: Mapping[str, str]) -> str:
+    with _store(environ) as database:
+        found = report(database, asked.by)
+    return json.dumps(report_json(found)) + "\n" if asked.json else report_text(found, styled=_styled(environ))
+
+
+def _demo(_asked: argparse.Namespace, _environ: Mapping[str, str]) -> str:
+    from .demo import NotAsTold, play
+
+    try:
+        play(_print)  # as it happens: the whole takes some seconds
+    except (NotAsTold, OSError) as exc:
+        raise CommandError(f"the demo went wrong: {exc}") from exc
+    return ""
+
+
+def _version(_asked: argparse.Namespace, _environ: Mapping[str, str]) -> str:
+    from importlib.metadata import version
+
+    return f"turngate {version('turngate')}\n"
+
+
+@contextmanager
+def _store(environ: Mapping[str, str]) -> Generator[Database | None]:
+    """
+    Open the store for reading; None where nothing was ever recorded: looking leaves no files behind.
+    """
+    folder = state_dir(environ)
+    if folder is None:
+        raise CommandError("no home directory is known: set TURNGATE_STATE_DIR")
+
+    if not os.path.lexists(Path(folder) / FILE_NAME):
+        yield None
+        return
+
+    with open_database(folder) as database:
+        yield database
+
+
+def _terminal_width() -> int | None:
+    return shutil.get_terminal_size().columns if os.isatty(1) else None
+
+
+def _styled(environ: Mapping[str, str]) -> bool:
+    return os.isatty(1) and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+
+
+def _print(text: str) -> None:
+    try:
+        # Text of unknown origin may hold what the terminal's encoding has not.
+        print(_encodable(text), end="", flush=True)
+    except BrokenPipeError:
+        _stop_writing()  # the reader has had enough
+    except OSError as exc:
+        _stop_writing()
+        raise CommandError(f"cannot write the answer: {exc.strerror}") from exc
+
+
+def _encodable(text: str) -> str:
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def _stop_writing() -> None:
+    # What is still buffered would fail once more, with a traceback, when Python flushes at its end.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {one_line(message)} (try `{self.prog} --help`)\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="turngate", description="A gate at the end of every turn of a coding agent.")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    log = _command(commands, "log", _log, "list the latest decisions, newest last", "turngate log -n 5")
+    log.add_argument("-n", type=_count, default=20, metavar="N", help="how many (default: 20)")
+    log.add_argument("--json", action="store_true", help="one JSON object per line, with findings and calls")
+
+    show = _command(commands, "show", _show, "show one decision in full", "turngate show 1m8pt7f1s")
+    show.add_argument("id", metavar="ID", help="its id, or the beginning of it")
+
+    cost = _command(commands, "cost", _cost, "say what the judge cost", "turngate cost --by model")
+    cost.add_argument("--by", choices=WAYS, default="day", help="what is added up (default: day, in UTC)")
+    cost.add_argument("--json", action="store_true", help="the same as one JSON object, with exact amounts")
+
+    _command(commands, "demo", _demo, "play a false claim held and withdrawn, with no key", "turngate demo")
+
+    _command(commands, "version", _version, "print the version", "turngate version")
+    return parser
+
+
+def _command(
+    commands: argparse._SubParsersAction[_Parser],  # pyright: ignore[reportPrivateUsage]
+    name: str,
+    command: Command,
+    does: str,
+    example: str,
+) -> argparse.ArgumentParser:
+    parser = commands.add_parser(
+        name, help=does, description=does[0].upper() + does[1:] + ".", epilog=f"example: {example}"
+    )
+    parser.set_defaults(command=command)
+    return parser
+
+
+def _count(text: str) -> int:
+    with suppress(ValueError):
+        if 0 < int(text) < 2**63:
+            return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 up")

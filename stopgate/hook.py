@@ -1,0 +1,138 @@
+"""
+`turngate-hook`: from standard input to standard output, for the client. It always exits 0 and prints nothing but its answer.
+
+This is the one place where exceptions end. Imports are made where they are needed: most stops need few of them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+GUARD = "TURNGATE_GUARD"
+"""Set in the environment of every client that turngate itself starts, so that the hooks in there do nothing."""
+
+INPUT_LIMIT = 4 * 1024 * 1024
+"""Many times an event of the client; masking and reading a longer one would outlast the hook's timeout."""
+
+INPUT_WAIT_S = 5.0
+"""The client sends its input at once and closes; who does not is not waited for."""
+
+
+def main() -> None:
+    """
+    Answer one event and end the process.
+    """
+    try:
+        if not _is_guarded():
+            _answer_once()
+    finally:
+        # Not `sys.exit`: a library's thread that still waits for the network must not keep the client waiting. And whatever
+        # was raised where it could not be caught yet ends here, without a traceback.
+        os._exit(0)
+
+
+def _is_guarded() -> bool:
+    """
+    Whether this client was started by turngate itself. A project that sets the guard would switch the gate off: that does not count.
+    """
+    if not os.environ.get(GUARD):
+        return False
+    from .settings import trusted
+
+    folders = [folder for folder in (os.environ.get("CLAUDE_PROJECT_DIR", ""), ".") if folder]
+    return GUARD in trusted(os.environ, folders).environ
+
+
+def _answer_once() -> None:
+    monotonic = _started_at()
+    out, err = _own_channels()
+    data = b""
+    try:
+        from .in_process import answer_event, clock_since
+
+        data = _read_input()
+        answer = answer_event(data, os.environ, clock_since(monotonic))
+        _write(out, answer.stdout)
+        _say(err, answer.stderr)
+    except BaseException as error:
+        _report(error, data, monotonic, err)
+
+
+def _started_at() -> float:
+    """
+    Give the time of `time.monotonic` at which this process was started: before its first line, by the interpreter's own start.
+    """
+    try:
+        with open("/proc/self/stat", "rb") as file:
+            # Told in whole ticks, rounded down. The next one: no process may seem older than the stop that it followed.
+            ticks = int(file.read().rpartition(b")")[2].split()[19]) + 1
+        running_s = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError, AttributeError):
+        running_s = 0.0
+    return time.monotonic() - (running_s if 0 <= running_s <= INPUT_WAIT_S else 0.0)
+
+
+def _own_channels() -> tuple[int, int]:
+    """
+    Take the standard channels for ourselves, so that nothing that a library prints reaches the client.
+    """
+    # The number of a closed channel would be given to the next file that is opened, the database among them.
+    while (spare := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    out, err = os.dup(1), os.dup(2)
+    os.dup2(spare, 1)
+    os.dup2(spare, 2)
+    return out, err
+
+
+def _read_input() -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    give_up_at = time.monotonic() + INPUT_WAIT_S
+    while (left_s := give_up_at - time.monotonic()) > 0 and _is_readable(left_s) and (part := os.read(0, 1 << 20)):
+        size += len(part)
+        # Too much is read to its end all the same: the client must not meet a broken pipe.
+        if size <= INPUT_LIMIT:
+            parts.append(part)
+    return b"".join(parts)
+
+
+def _is_readable(seconds: float) -> bool:
+    if sys.platform == "win32":
+        return True
+    from select import select
+
+    return bool(select([0], [], [], seconds)[0])
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(descriptor, data) :]
+
+
+def _say(err: int, line: bytes) -> None:
+    """
+    Write the line for the client's debug log. Whether anybody can read it changes nothing.
+    """
+    try:
+        _write(err, line)
+    except OSError:
+        return
+
+
+def _report(error: BaseException, data: bytes, monotonic: float, err: int) -> None:
+    """
+    Say in one line that the gate failed, and log it where that is possible. The turn ends.
+    """
+    try:
+        from .in_process import clock_since, log_failure
+
+        _say(err, log_failure(error, data, os.environ, clock_since(monotonic)))
+    except BaseException:
+        return
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,223 @@
+"""
+How often a human turn was held, shared by all processes, and the one transaction that spends a continuation.
+
+The unit is the human turn, not `prompt_id`: a task notification starts a new `prompt_id` without any human. A stop belongs to a
+known turn when either the human prompt's id or one of the `prompt_id`s seen under it matches, so that one failed read of
+the transcript does not start the count anew. Where neither is known, the session's latest turn counts.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Collection, Sequence
+from datetime import datetime
+from typing import Any, Final, Literal, NamedTuple
+
+from ..costing.database import Database
+from ..costing.stamps import stamp
+
+HoldKind = Literal["background", "verdict", "shadow_background"]
+
+_IDS_LIMIT: Final = 500
+"""Prompt ids of one turn that are looked up; older SQLite takes 999 values a statement."""
+
+
+class TurnKey(NamedTuple):
+    """
+    What is known about the turn that a stop belongs to.
+    """
+
+    session_id: str
+    agent_id: str = ""
+    human_id: str = ""
+    """The id of the last human prompt's transcript entry; empty where it is not known."""
+    prompt_ids: frozenset[str] = frozenset()
+
+    @property
+    def ids(self) -> list[str]:
+        """
+        All ids that the turn is known by, as the store keeps them.
+        """
+        human = [f"human:{self.human_id}"] if self.human_id else []
+        return human + [f"prompt:{prompt}" for prompt in sorted(self.prompt_ids)[:_IDS_LIMIT]]
+
+
+class Hold(NamedTuple):
+    """
+    One hold of a turn: why, and which task ids (background) or faults (verdict) it named.
+    """
+
+    kind: HoldKind
+    reason: str
+    named: tuple[str, ...]
+
+
+class TurnCount(NamedTuple):
+    """
+    How many continuations the turn has spent, and the holds that spent them, oldest first.
+    """
+
+    spent: int = 0
+    holds: tuple[Hold, ...] = ()
+    held_at: str = ""
+    """When the last of them was reserved, as the store keeps times; empty where there is none."""
+
+    def is_held_since(self, started_at: datetime) -> bool:
+        """
+        Whether another hook has held the stop that this process, started then, was asked about.
+        """
+        return self.held_at > stamp(started_at)
+
+
+class TurnCounts:
+    """
+    The counts of all turns. Every method may raise `StoreError`.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database: Final = database
+
+    def find(self, key: TurnKey) -> TurnCount:
+        """
+        Give the turn's count; one that was never held has spent nothing.
+        """
+        turns = _matching(self._database.rows, key)
+        holds = self._database.rows(
+            f"SELECT kind, reason, named, at FROM holds WHERE turn_id IN ({_marks(turns)}) AND kind <> 'shadow_background'"
+            " ORDER BY id",
+            [turn.id for turn in turns],
+        )
+        return TurnCount(
+            sum(turn.spent for turn in turns),
+            tuple(Hold(kind, reason, _names(named)) for kind, reason, named, _ in holds),
+            max((at for *_, at in holds), default=""),
+        )
+
+    def reserve(self, key: TurnKey, hold: Hold, *, seen: int, most: int, started_at: datetime, now: datetime) -> bool:
+        """
+        Spend one continuation, durably, if nobody has spent one since `seen` was read. False means: do not hold.
+
+        A hold that was reserved after `started_at`, the start of this hook's process, belongs to the same stop: a later stop's
+        process starts only after the earlier one was answered. So two installs of the gate never spend both at one stop.
+        """
+        with self._database.write(durable=True) as connection:
+            turn_id = _one_turn(connection, key, now)
+            held_at = connection.execute(
+                "SELECT max(at) FROM holds WHERE turn_id = ? AND kind <> 'shadow_background'", (turn_id,)
+            ).fetchone()[0]
+            if held_at is not None and held_at > stamp(started_at):
+                return False
+            spent = connection.execute(
+                "UPDATE turns SET spent = spent + 1, updated_at = ? WHERE id = ? AND spent = ? AND spent < ?",
+                (stamp(now), turn_id, seen, most),
+            ).rowcount
+            if spent:
+                _add_hold(connection, turn_id, key, hold, now)
+            return spent == 1
+
+    def note(self, key: TurnKey, hold: Hold, now: datetime) -> None:
+        """
+        Remember a hold that was only played through, in shadow mode; it spends nothing.
+        """
+        with self._database.write() as connection:
+            _add_hold(connection, _one_turn(connection, key, now), key, hold, now)
+
+    def times_named(self, session_id: str, kinds: Collection[HoldKind]) -> dict[str, int]:
+        """
+        Count how often each task or fault was named by holds of these kinds in the session.
+        """
+        counts: dict[str, int] = {}
+        for (named,) in self._database.rows(
+            f"SELECT named FROM holds WHERE session_id = ? AND kind IN ({_marks(kinds)})", (session_id, *kinds)
+        ):
+            for name in _names(named):
+                counts[name] = counts.get(name, 0) + 1
+        return counts
+
+    def first_cap_told(self, key: TurnKey, now: datetime) -> bool:
+        """
+        Say whether this is the first stop of the turn that finds the cap spent, and remember it.
+        """
+        with self._database.write() as connection:
+            turn_id = _one_turn(connection, key, now)
+            told = connection.execute("UPDATE turns SET cap_told = 1 WHERE id = ? AND cap_told = 0", (turn_id,))
+            return told.rowcount == 1
+
+    def first_notice(self, session_id: str, kind: str, now: datetime) -> bool:
+        """
+        Say whether the session was not told this before, and remember it.
+        """
+        with self._database.write() as connection:
+            told = connection.execute(
+                "INSERT OR IGNORE INTO notices (session_id, kind, at) VALUES (?, ?, ?)", (session_id, kind, stamp(now))
+            )
+            return told.rowcount == 1
+
+
+class _Row(NamedTuple):
+    id: int
+    spent: int
+
+
+_Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
+
+
+def _matching(rows: _Rows, key: TurnKey) -> list[_Row]:
+    """
+    Give the turns in the store that are this one, oldest first; more than one where different ids led to it so far.
+    """
+    agent = (key.session_id, key.agent_id)
+    mine = "SELECT id, spent FROM turns WHERE session_id = ? AND agent_id = ?"
+    if not key.ids:
+        return [_Row(*row) for row in rows(f"{mine} ORDER BY updated_at DESC, id DESC LIMIT 1", agent)]
+    known = f"SELECT turn_id FROM turn_ids WHERE session_id = ? AND agent_id = ? AND known_id IN ({_marks(key.ids)})"
+    found = rows(f"{mine} AND id IN ({known}) ORDER BY id", (*agent, *agent, *key.ids))
+    # A turn that was first met when nothing was known about it is taken for this one.
+    found = found or rows(
+        f"{mine} AND NOT EXISTS (SELECT 1 FROM turn_ids WHERE turn_id = turns.id) ORDER BY id DESC LIMIT 1", agent
+    )
+    return [_Row(*row) for row in found]
+
+
+def _one_turn(connection: sqlite3.Connection, key: TurnKey, now: datetime) -> int:
+    """
+    Give the id of the turn's row: found, made, or made one out of several, so that their counts add up.
+    """
+
+    def rows(sql: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+        return connection.execute(sql, tuple(values)).fetchall()
+
+    turns = _matching(rows, key)
+    if not turns:
+        added = connection.execute(
+            "INSERT INTO turns (session_id, agent_id, updated_at) VALUES (?, ?, ?)",
+            (key.session_id, key.agent_id, stamp(now)),
+        )
+        turns = [_Row(added.lastrowid or 0, 0)]
+    first, *others = turns
+    for other in others:
+        connection.execute("UPDATE turns SET spent = spent + ? WHERE id = ?", (other.spent, first.id))
+        connection.execute("UPDATE turn_ids SET turn_id = ? WHERE turn_id = ?", (first.id, other.id))
+        connection.execute("UPDATE holds SET turn_id = ? WHERE turn_id = ?", (first.id, other.id))
+        connection.execute("DELETE FROM turns WHERE id = ?", (other.id,))
+    connection.executemany(
+        "INSERT OR IGNORE INTO turn_ids (session_id, agent_id, known_id, turn_id) VALUES (?, ?, ?, ?)",
+        [(key.session_id, key.agent_id, known_id, first.id) for known_id in key.ids],
+    )
+    return first.id
+
+
+def _marks(values: Collection[object]) -> str:
+    return ",".join("?" * len(values))
+
+
+def _add_hold(connection: sqlite3.Connection, turn_id: int, key: TurnKey, hold: Hold, now: datetime) -> None:
+    connection.execute(
+        "INSERT INTO holds (turn_id, session_id, agent_id, kind, reason, named, at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (turn_id, key.session_id, key.agent_id, hold.kind, hold.reason, json.dumps(hold.named), stamp(now)),
+    )
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(json.loads(text))

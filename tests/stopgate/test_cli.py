@@ -1,0 +1,279 @@
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from turngate.costing.database import FILE_NAME, open_database
+from turngate.costing.ledger import CallEnd, CallStart, DecisionLine, FindingLine, Ledger
+from turngate.costing.usage import Usage
+from turngate.stopgate.cli import main
+
+AT = datetime(2026, 11, 30, 12, tzinfo=UTC)
+PROGRAM = Path(sys.executable).with_name("turngate")
+COMMANDS = (["log"], ["log", "--json"], ["cost"], ["cost", "--json"], ["show", "a"])
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    return {"PATH": os.environ["PATH"], "TURNGATE_STATE_DIR": str(tmp_path / "state")}
+
+
+@pytest.fixture
+def filled(environ: dict[str, str]) -> dict[str, str]:
+    """
+    A ledger of three decisions, "aa1", "ab2" and "ac3"; the second asked a judge.
+    """
+    with open_database(environ["TURNGATE_STATE_DIR"]) as database:
+        ledger = Ledger(database)
+        call = ledger.open_call(CallStart(AT, "anthropic", "claude-sonnet-5-5", decision_id="ab2", project="/p"))
+        usage = Usage(550, 130, 0, 0, 0, 900)
+        ledger.close_call(
+            call, CallEnd("answered", 1312, usage=usage, cost_usd=Decimal("0.00249"), price_source="user")
+        )
+        finding = FindingLine("claim", "All tests pass \u2713", "No test ran.", held=True)
+        ledger.record_decision(DecisionLine(AT, "Stop", "pass_empty_reply", id="aa1", project="/p"))
+        ledger.record_decision(
+            DecisionLine(
+                AT + timedelta(seconds=1), "Stop", "block_verdict", id="ab2", project="/p", findings=(finding,), spent=1
+            )
+        )
+        ledger.record_decision(DecisionLine(AT + timedelta(seconds=2), "Stop", "pass_off", id="ac3", project="/p"))
+    return environ
+
+
+def run(arguments: list[str], environ: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, env=environ, check=False)
+
+
+def on_terminal(arguments: list[str], environ: dict[str, str]) -> str:
+    ours, theirs = pty.openpty()
+    with subprocess.Popen([PROGRAM, *arguments], stdout=theirs, env={**environ, "TERM": "xterm"}):
+        os.close(theirs)
+        shown = b""
+        while piece := read_some(ours):
+            shown += piece
+    os.close(ours)
+    return shown.decode()
+
+
+def read_some(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 65536)
+    except OSError:  # how Linux says that the other side is closed
+        return b""
+
+
+def test_log_json_is_one_object_per_line_newest_last(
+    filled: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """
+    `log --json` gives the latest decisions with their calls nested, oldest first.
+    """
+    assert main(["log", "--json", "-n", "2"], filled) == 0
+
+    second, third = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (second["id"], third["id"]) == ("ab2", "ac3")
+    assert second["calls"][0]["cost_usd"] == "0.00249"
+    assert third["calls"] == []
+
+
+def test_log_is_a_table(filled: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    `log` shows outcome, tokens, cost and reason of each decision.
+    """
+    assert main(["log"], filled) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == ["id", "aa1", "ab2", "ac3"]
+    for part in ("2026-11-30 12:00", "block_verdict", "1,450 + 130", "$0.0025", "claim: No test ran."):
+        assert part in lines[2]
+
+
+def test_show_takes_the_beginning_of_an_id(filled: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    `show` prints the one decision whose id begins so, with quote, reason and cost.
+    """
+    assert main(["show", "ab"], filled) == 0
+
+    shown = capsys.readouterr().out
+    for part in ("ab2", "block_verdict", "All tests pass \u2713", "No test ran.", "900", "$0.0025", "user"):
+        assert part in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        pytest.param(["show", "a"], "'a' begins more than one id: aa1, ab2, ac3", id="not-unique"),
+        pytest.param(["show", "zz"], "no decision 'zz'", id="unknown"),
+        pytest.param(["show", ""], "begins more than one id", id="empty-id"),
+        pytest.param(["show", "\ud800"], "no decision", id="surrogate"),
+        pytest.param(["show", "\x1b[31m\n"], "no decision", id="control-characters"),
+        pytest.param(["show"], "ID", id="no-id"),
+        pytest.param(["log", "-n", "0"], "'0' is no number from 1 up", id="none"),
+        pytest.param(["log", "-n", "many"], "'many' is no number from 1 up", id="no-number"),
+        pytest.param(["log", "-n", "9" * 30], "is no number from 1 up", id="beyond-64-bits"),
+        pytest.param(["cost", "--by", "moon"], "moon", id="unknown-way"),
+        pytest.param(["fly"], "fly", id="unknown-command"),
+        pytest.param([], "COMMAND", id="no-command"),
+    ],
+)
+def test_a_bad_request_is_one_line_and_exit_2(
+    arguments: list[str], says: str, filled: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """
+    What cannot be done as asked is told in one line on stderr; stdout stays empty.
+    """
+    try:
+        code = main(arguments, filled)
+    except SystemExit as exc:
+        code = exc.code
+
+    shown = capsys.readouterr()
+    assert code == 2
+    assert shown.out == ""
+    assert says in shown.err
+    assert shown.err.startswith("turngate")
+    assert shown.err.count("\n") == 1
+    assert shown.err.strip().isprintable()
+
+
+@pytest.mark.parametrize("arguments", [["log"], ["cost"], ["cost", "--by", "model"]], ids=" ".join)
+def test_nothing_recorded_yet_is_a_friendly_line(
+    arguments: list[str], environ: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """
+    Without a ledger there is nothing wrong: one line says so, and looking leaves no files behind.
+    """
+    assert main(arguments, environ) == 0
+
+    assert capsys.readouterr().out.startswith("Nothing recorded yet")
+    assert not Path(environ["TURNGATE_STATE_DIR"]).exists()
+
+
+def test_nothing_recorded_yet_is_sound_json(environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    For programs an empty ledger is no line at all in the log, and a report without rows.
+    """
+    assert main(["log", "--json"], environ) == 0
+    assert capsys.readouterr().out == ""
+
+    assert main(["cost", "--json"], environ) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["by"], report["rows"], report["total"]["cost_usd"]) == ("day", [], "0")
+
+
+@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+def test_a_damaged_ledger_is_one_line_and_exit_2(
+    arguments: list[str], environ: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """
+    A file that is no ledger is named; there is no traceback.
+    """
+    folder = Path(environ["TURNGATE_STATE_DIR"])
+    folder.mkdir()
+    (folder / FILE_NAME).write_bytes(b"garbage" * 100)
+
+    assert main(arguments, environ) == 2
+
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err == f"turngate: {folder / FILE_NAME}: file is not a database\n"
+
+
+def test_cost_adds_up_by_what_is_asked(filled: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    `cost --by model --json` has the exact amount.
+    """
+    assert main(["cost", "--by", "model", "--json"], filled) == 0
+
+    report = json.loads(capsys.readouterr().out)
+    assert [(row["model"], row["cost_usd"]) for row in report["rows"]] == [("claude-sonnet-5-5", "0.00249"), ("", "0")]
+    assert report["total"]["decisions"] == 3
+
+
+def test_the_installed_program_knows_its_version(environ: dict[str, str]) -> None:
+    """
+    `turngate version` prints the version of the distribution.
+    """
+    found = run(["version"], environ)
+
+    assert (found.returncode, found.stdout, found.stderr) == (0, f"turngate {version('turngate')}\n", "")
+
+
+@pytest.mark.parametrize("command", ["log", "show", "cost", "version"])
+def test_help_has_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    Each command's help ends with a line that can be typed.
+    """
+    with pytest.raises(SystemExit) as ended:
+        main([command, "--help"], {})
+
+    assert ended.value.code == 0
+    assert f"example: turngate {command}" in capsys.readouterr().out
+
+
+def test_a_reader_that_had_enough_is_no_error(filled: dict[str, str]) -> None:
+    """
+    `turngate log --json | head -1` is quiet, though far more than a pipe holds was to be written.
+    """
+    with open_database(filled["TURNGATE_STATE_DIR"]) as database:
+        Ledger(database).record_decision(DecisionLine(AT, "Stop", "pass_off", detail="x" * 2_000_000))
+
+    ours, theirs = os.pipe()
+    os.close(ours)
+    found = subprocess.run([PROGRAM, "log", "--json"], stdout=theirs, stderr=subprocess.PIPE, env=filled, check=False)
+    os.close(theirs)
+
+    assert (found.returncode, found.stderr) == (0, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_an_answer_that_cannot_be_written_is_one_line(filled: dict[str, str]) -> None:
+    """
+    Where stdout takes no more, the person is told and the exit code is 2.
+    """
+    with Path("/dev/full").open("w") as full:
+        found = subprocess.run(
+            [PROGRAM, "log"], stdout=full, stderr=subprocess.PIPE, env=filled, text=True, check=False
+        )
+
+    assert (found.returncode, found.stderr) == (2, "turngate: cannot write the answer: No space left on device\n")
+
+
+def test_text_beyond_the_outputs_encoding_is_escaped(filled: dict[str, str]) -> None:
+    """
+    A reply's check mark does not end the command where the output is plain ASCII.
+    """
+    found = run(["show", "ab2"], {**filled, "PYTHONIOENCODING": "ascii"})
+
+    assert found.returncode == 0
+    assert "All tests pass \\u2713" in found.stdout
+
+
+def test_styles_are_for_terminals_only(filled: dict[str, str]) -> None:
+    """
+    Escape sequences go to a terminal, and neither to a pipe nor to people who set `NO_COLOR`.
+    """
+    assert "\x1b[" in on_terminal(["cost"], filled)
+    assert "\x1b[" not in on_terminal(["cost"], {**filled, "NO_COLOR": "1"})
+    assert "\x1b[" not in run(["cost"], filled).stdout
+
+
+def test_looking_at_nothing_imports_nothing_heavy() -> None:
+    """
+    The commands load tables, prices and models only when they are needed.
+    """
+    code = "import sys, turngate.stopgate.cli; print(*{name.partition('.')[0] for name in sys.modules})"
+
+    loaded = set(subprocess.check_output([sys.executable, "-c", code], text=True).split())
+
+    assert not loaded & {"rich", "genai_prices", "pydantic", "anthropic", "httpx", "asyncio", "platformdirs"}

@@ -1,0 +1,223 @@
+"""
+The count of continuations: who shares it, and that it never passes its bound.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from turngate.costing.database import StoreError, open_database
+from turngate.stopgate.turn_count import Hold, TurnCount, TurnCounts, TurnKey
+
+NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
+HOLD = Hold("verdict", "No test ran.", ("claim",))
+
+
+def a_key(human_id: str = "h1", *prompt_ids: str, session_id: str = "s1", agent_id: str = "") -> TurnKey:
+    return TurnKey(session_id, agent_id, human_id, frozenset(prompt_ids))
+
+
+@pytest.fixture(name="counts")
+def open_counts(tmp_path: Path) -> TurnCounts:
+    return TurnCounts(open_database(tmp_path / "state"))
+
+
+def reserve(counts: TurnCounts, key: TurnKey, *, minute: int = 0, hold: Hold = HOLD, most: int = 2) -> bool:
+    """
+    Hold a stop whose process starts in this minute.
+    """
+    at = NOW + timedelta(minutes=minute)
+    return counts.reserve(key, hold, seen=counts.find(key).spent, most=most, started_at=at, now=at)
+
+
+def test_a_turn_is_held_twice_at_most(counts: TurnCounts) -> None:
+    """
+    Pitfall 1 and 15: the bound is ours, and the third stop of a turn cannot be held.
+    """
+    answers = [reserve(counts, a_key(), minute=minute) for minute in range(4)]
+
+    assert answers == [True, True, False, False]
+    assert counts.find(a_key())[:2] == (2, (HOLD, HOLD))
+
+
+def test_a_new_human_prompt_starts_at_zero_and_an_hour_does_not(counts: TurnCounts) -> None:
+    """
+    Pitfall 13: the unit is the human turn, neither the session nor a time window.
+    """
+    assert reserve(counts, a_key("h1"))
+
+    assert counts.find(a_key("h2")).spent == 0
+    assert reserve(counts, a_key("h1"), minute=60)
+    assert not reserve(counts, a_key("h1"), minute=600)
+
+
+def test_a_task_notification_does_not_start_the_count_anew(counts: TurnCounts) -> None:
+    """
+    Pitfall 14: it starts a new prompt id under the same human prompt.
+    """
+    assert reserve(counts, a_key("h1", "p1"))
+
+    assert counts.find(a_key("h1", "p1", "notification")).spent == 1
+
+
+def test_one_failed_read_does_not_start_the_count_anew(counts: TurnCounts) -> None:
+    """
+    Either id finds the turn: the human prompt's, or a prompt id that was seen under it.
+    """
+    assert reserve(counts, a_key("h1", "p1"))
+
+    assert counts.find(a_key("", "p1")).spent == 1
+    assert counts.find(a_key("h1")).spent == 1
+    assert reserve(counts, a_key("", "p1", "p2"), minute=1)
+    assert counts.find(a_key("h1")).spent == 2
+
+
+def test_where_nothing_is_known_the_sessions_latest_turn_counts(counts: TurnCounts) -> None:
+    """
+    A stop without any id belongs to the session, not to a fresh turn each time.
+    """
+    assert reserve(counts, a_key(""))
+    assert reserve(counts, a_key(""), minute=1)
+    assert not reserve(counts, a_key(""), minute=2)
+
+
+def test_a_turn_first_met_without_ids_is_taken_up_when_they_are_known(counts: TurnCounts) -> None:
+    """
+    The count of a turn whose first read failed goes on under its ids; the turn after it starts at 0.
+    """
+    assert reserve(counts, a_key(""))
+
+    assert reserve(counts, a_key("h1", "p1"), minute=1)
+    assert counts.find(a_key("h1")).spent == 2
+    assert counts.find(a_key("h2", "p2")).spent == 0
+
+
+def test_sessions_and_agents_count_apart(counts: TurnCounts) -> None:
+    """
+    A subagent's holds are not its parent's, nor another session's.
+    """
+    assert reserve(counts, a_key())
+
+    assert counts.find(a_key(agent_id="a1")).spent == 0
+    assert counts.find(a_key(session_id="s2")).spent == 0
+
+
+def test_a_second_install_cannot_spend_at_the_same_stop(counts: TurnCounts) -> None:
+    """
+    Two installs read 0 and both want to hold: one may. Nor may one that reads 1 because it came late to the same stop.
+    """
+    at = NOW
+    later = at + timedelta(seconds=2)
+    held = counts.reserve(a_key(), HOLD, seen=0, most=2, started_at=at, now=later)
+    stale = counts.reserve(a_key(), HOLD, seen=0, most=2, started_at=at, now=later)
+    late = counts.reserve(a_key(), HOLD, seen=1, most=2, started_at=at + timedelta(seconds=1), now=later)
+
+    assert (held, stale, late) == (True, False, False)
+    assert counts.find(a_key()).spent == 1
+    assert counts.find(a_key()).is_held_since(at)
+    assert not counts.find(a_key()).is_held_since(later)
+
+
+def test_no_continuations_means_no_hold(counts: TurnCounts) -> None:
+    """
+    A bound of 0 is never passed either.
+    """
+    assert not reserve(counts, a_key(), most=0)
+
+
+def test_names_are_counted_by_session_and_kind(counts: TurnCounts) -> None:
+    """
+    A task named in a hold is known in the whole session, for whoever stops next.
+    """
+    reserve(counts, a_key("h1"), hold=Hold("background", "b1 runs", ("b1", "b2")))
+    reserve(counts, a_key("h2"), hold=Hold("background", "b1 runs", ("b1",)))
+    reserve(counts, a_key("h3"), hold=HOLD)
+
+    assert counts.times_named("s1", ["background"]) == {"b1": 2, "b2": 1}
+    assert counts.times_named("s1", ["verdict"]) == {"claim": 1}
+    assert counts.times_named("s2", ["background", "verdict"]) == {}
+
+
+def test_a_hold_played_through_spends_nothing(counts: TurnCounts) -> None:
+    """
+    Shadow mode remembers which tasks it would have named, and holds nobody.
+    """
+    counts.note(a_key(), Hold("shadow_background", "b1 runs", ("b1",)), NOW)
+
+    assert counts.find(a_key()) == TurnCount()
+    assert counts.times_named("s1", ["shadow_background"]) == {"b1": 1}
+
+
+def test_messages_are_given_once(counts: TurnCounts) -> None:
+    """
+    The person reads of a spent cap once a turn, and of a missing judge once a session.
+    """
+    assert [counts.first_cap_told(a_key("h1"), NOW) for _ in range(3)] == [True, False, False]
+    assert counts.first_cap_told(a_key("h2"), NOW)
+    assert [counts.first_notice(session, "no_judge", NOW) for session in ("s1", "s1", "s2")] == [True, False, True]
+
+
+def test_a_store_that_fails_says_so(counts: TurnCounts, tmp_path: Path) -> None:
+    """
+    Pitfall 11: a count that cannot be read and raised is an error of the store, from which the gate passes.
+    """
+    (tmp_path / "state" / "turngate.db").write_bytes(b"not a database" * 1000)
+    for beside in ("-wal", "-shm"):
+        (tmp_path / "state" / f"turngate.db{beside}").unlink(missing_ok=True)
+
+    with pytest.raises(StoreError):
+        TurnCounts(open_database(tmp_path / "state"))
+
+
+_HOLD_ONCE = """
+import sys
+from datetime import UTC, datetime
+from turngate.costing.database import open_database
+from turngate.stopgate.turn_count import Hold, TurnCounts, TurnKey
+
+counts = TurnCounts(open_database(sys.argv[1], busy_timeout_s=30))
+key = TurnKey("s1", "", "h1")
+started_at = datetime.fromisoformat(sys.argv[2])
+seen = counts.find(key).spent
+print(counts.reserve(key, Hold("verdict", "x", ()), seen=seen, most=2, started_at=started_at, now=datetime.now(UTC)))
+"""
+
+
+def test_twenty_stops_at_once_are_held_once(tmp_path: Path) -> None:
+    """
+    Pitfall 12: twenty processes that stop the same turn at once do not hold it more often than once.
+    """
+    command = [sys.executable, "-c", _HOLD_ONCE, str(tmp_path), datetime.now(UTC).isoformat()]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(20)]
+    answers = [process.communicate(timeout=60)[0].strip() for process in processes]
+
+    assert sorted(answers) == ["False"] * 19 + ["True"]
+    assert TurnCounts(open_database(tmp_path)).find(a_key()).spent == 1
+
+
+IDS = st.sampled_from(["", "h1", "h2", "h3"])
+PROMPTS = st.frozensets(st.sampled_from(["p1", "p2", "p3", "p4"]), max_size=3)
+
+
+@given(st.lists(st.tuples(IDS, PROMPTS), max_size=25))
+def test_no_human_turn_is_ever_held_more_than_twice(
+    tmp_path_factory: pytest.TempPathFactory, stops: list[tuple[str, frozenset[str]]]
+) -> None:
+    """
+    Whatever ids are read, lost and mixed up, the holds of one human prompt never pass two.
+    """
+    counts = TurnCounts(open_database(tmp_path_factory.mktemp("state")))
+    held: dict[str, int] = {}
+    for minute, (human_id, prompt_ids) in enumerate(stops):
+        key = TurnKey("s1", "", human_id, prompt_ids)
+        if reserve(counts, key, minute=minute) and human_id:
+            held[human_id] = held.get(human_id, 0) + 1
+
+    assert all(count <= 2 for count in held.values())
