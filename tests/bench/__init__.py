@@ -1,0 +1,3 @@
+"""
+Benchmarks: ratios within one run. Each `bench_*.py` gives its figures by `run(scratch)`.
+"""
