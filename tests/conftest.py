@@ -28,6 +28,17 @@ def pytest_report_header() -> str:
     return "with " + ", ".join(f"{name} {version(name)}" for name in names)
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """
+    Print what tests measured (`record_property("figure", ...)`), also when they ran in other processes.
+    """
+    reports = [report for passed in ("passed", "failed") for report in terminalreporter.getreports(passed)]
+    for report in reports:
+        for name, value in getattr(report, "user_properties", ()):
+            if name == "figure" and getattr(report, "when", "") == "call":
+                terminalreporter.write_line(f"{report.nodeid.rpartition('::')[2]}: {value}")
+
+
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """
