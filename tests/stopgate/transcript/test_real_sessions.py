@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from turngate.rubric.library import load
+from turngate.rubric.render import render
 from turngate.stopgate.evidence.builder import build_turn
 from turngate.stopgate.transcript import read
 
@@ -107,7 +109,8 @@ def as_typed(request: str) -> str:
 @pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}-{file.stem[:8]}")
 def test_every_turn_is_found(file: Path, tmp_path: Path):
     """
-    Read up to the end of each turn: the same request, previous reply and calls as by reading forwards from the start.
+    Read up to the end of each turn: the same request, previous reply and calls as by reading forwards from the start, and a
+    judge's request that stays under its ceiling.
     """
     data, subagent = file.read_bytes(), ".agent." in file.name
     turns = expected_turns(data, subagent=subagent)
@@ -121,7 +124,10 @@ def test_every_turn_is_found(file: Path, tmp_path: Path):
         assert record.previous_reply == turn.previous_reply[-8_000:]
         assert [call.id for call in record.calls] == turn.calls
         assert record.damaged == 0
-        json.dumps(build_turn(record, reply=record.final_reply)).encode()
+        request = render(load(), build_turn(record, reply=record.final_reply))
+        assert request.estimated_tokens <= 2_500
+        # By another measure too: English text and code have three bytes a token and more.
+        assert len(f"{request.system}{request.user}".encode()) <= 3 * 2_500
 
 
 @needs_shared
