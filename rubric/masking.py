@@ -9,6 +9,7 @@ variables, placeholders, types and hashes stay readable, because a judge that ca
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Final, Literal
 
 MARK: Final = "[secret]"
@@ -40,12 +41,23 @@ _SHAPES: Final[tuple[tuple[str, str], ...]] = (
     ("", r"(?<![A-Za-z0-9])(?:(?:SK|AC)[0-9a-f]{32})+(?![0-9a-f])"),
     (":AA", r"(?<!\d)\d{8,10}:AA[\w-]{30,}"),
     ("sig=", r"(?<=[?&]sig=)[\w%+/=-]{20,}"),
+    ("Signature=", r"(?<=Signature=)[0-9a-f]{32,}"),
+    (".", r"(?<![\w.-])[MNO][\w-]{23,28}\.[\w-]{6}\.[\w-]{27,}"),
+    # A password in an address may hold "@" and "/": it ends where a host follows, and is no port.
+    (
+        "://",
+        r"(?<=://)[^\s/:@\"'<>]{0,256}:(?![$<{*]|//|\d{1,5}[/?#])[^\s\"'<>]{1,512}?(?=@[\w.-]{1,255}(?::\d{1,5})?(?:[/?#\s\"'`),]|\Z))",
+    ),
     ("://", r"(?<=://)[^\s/:@\"'<>]{0,256}:(?![$<{*])[^\s/@\"'<>]{1,512}(?=@)"),
     ("://", r"(?<=://)[A-Za-z0-9_-]{20,256}(?=@)"),
     (
         "",
-        r"(?<![A-Za-z0-9])(?:dop_v1_|shp(?:at|ca|pa|ss)_|dckr_pat_|lin_api_|gsk_|xai-|pplx-|hvs\.|sntrys_)[\w=-]{20,}",
+        r"(?<![A-Za-z0-9])(?:dop_v1_|shp(?:at|ca|pa|ss)_|dckr_pat_|lin_api_|gsk_|xai-|pplx-|hvs\.|sntrys_|figd_|ATATT3)[\w=-]{20,}",
     ),
+    ("-", r"(?<![A-Za-z0-9])(?:nvapi-|PMAK-|tskey-|AGE-SECRET-KEY-)[\w-]{20,}"),
+    ("", r"(?<![A-Za-z0-9])(?:dapi|rubygems_|sbp_|pul-|key-)[0-9a-f]{32,}"),
+    ("r8_", r"(?<![A-Za-z0-9])r8_[A-Za-z0-9]{30,}"),
+    ("pat-", r"(?<![A-Za-z0-9])pat-[a-z]{2}\d-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"),
 )
 
 # A key block may be cut off, indented, quoted, numbered or hold literal "\n": whatever follows its head and still looks like it, goes.
@@ -56,37 +68,87 @@ _KEY_BLOCK: Final = (
 )
 
 _HEADER: Final = r"(?i:(?<=authorization)[\"']?[ \t]{0,3}[:=][ \t]{0,3}[\"']?(?:bearer|basic|token|digest|apikey) {1,3})([^\s\"'`,;]+)"
+_BARE_HEADER: Final = r"(?i:(?<=authorization)[\"']?[ \t]{0,3}:[ \t]{0,3}[\"']?)(?!AWS4-)([^\s\"'`,;]{12,})"
 _BEARER: Final = r"(?i:(?<![A-Za-z])bearer {1,3})([A-Za-z0-9._~+/=-]{8,})"
 _COOKIE: Final = r"(?i:(?<![A-Za-z])cookie: {0,3})([\w.-]+=[^\s\"'`]+(?:; ?[\w.-]+=[^\s\"'`]+)*)"
-_SSHPASS: Final = r"(?<=sshpass) {1,3}-p ?(\S+)"
-_CURL_USER: Final = r"(?<!\S)(?:-u|--user|--proxy-user|-U)(?:[ =] {0,3})?[\"']?[^\s:\"'/]{0,128}:([^\s\"']+)"
+_CURL: Final = (
+    r"(?<!\S)(?:-[A-Za-z]{0,8}[uU]|--user|--proxy-user)(?:[ =] {0,3})?[\"']?[^\s:\"'/]{0,128}:([^\s\"']+)"
+    r"|(?<!\S)(?:-b|--cookie)[ =] {0,3}[\"']?([\w.-]+=[^\s\"'`]+(?:; ?[\w.-]+=[^\s\"'`]+)*)"
+)
 
+_VALUE: Final = r"(?:\"([^\"\n]{1,512})\"|'([^'\n]{1,512})'|([^\s\"'`;&|<>()]+))"
+_OPTIONS: Final[tuple[tuple[str, str], ...]] = (
+    # (a command, the option that takes a password)
+    ("sshpass", "-p ?"),
+    ("mysql", "-p(?=[^ -])"),
+    ("mariadb", "-p(?=[^ -])"),
+    ("redis-cli", "-a "),
+    ("docker login", "(?:-p|--password)[ =]"),
+    ("az login", "-p "),
+    ("ssh-keygen", "-N "),
+)
+_SPACED_NAME: Final = r"[^\s=]{0,64}(?i:token|secret|passw(?:or)?d|_key|_pass) {1,3}"
+_PLACES: Final[tuple[tuple[str, str], ...]] = (
+    # (what stands in every text that the pattern can match, what stands before a secret value)
+    *((command, rf"(?<![\w-]){command}[a-z-]{{0,12}}\b[^\n;&|]{{0,200}}? {option}") for command, option in _OPTIONS),
+    ("ENV ", rf"(?<!\S)ENV {{1,3}}{_SPACED_NAME}"),
+    ("setx ", rf"(?<!\S)setx {{1,3}}{_SPACED_NAME}"),
+    (" set ", rf"(?<!\S)config(?:ure)? set {_SPACED_NAME}"),
+    ("machine ", r"(?<!\S)machine {1,3}\S{1,256}\s{1,16}(?:login\s{1,16}\S{1,256}\s{1,16})?password[ \t]{1,16}"),
+    ("auth", r"(?<!\w)auth ?= ?\((?:\"[^\"\n]{0,128}\"|'[^'\n]{0,128}'), ?(?=[\"'])"),
+    (
+        "(",
+        r"(?:(?<![a-z])(?:[Ww]ith|[Ss]et)_?[A-Za-z_]{0,32}(?i:token|secret|passw(?:or)?d|passphrase|key)|\.password)\( ?(?=[\"'])",
+    ),
+)
+
+_STRONG: Final = r"""
+    token | secret | passw(?:or)?d | passphrase | pwd | (?:store|key)pass | credentials?
+      | (?:api|access|private|secret|signing|encryption|account|master|service|deploy)[_-]?key | key_base | client-key-data
+"""
 _ASSIGNED: Final = re.compile(
-    r"""
-    (?P<word> token | secret | passw(?:or)?d | passphrase | pwd | pass | credentials? | auth
-      | (?:api|access|private|secret|signing|encryption|account|master|service|deploy)[_-]?key | key_base )
-    \d{0,3}
-    (?: \\?["']? [ \t]{0,3}
-        (?: :[ ]?[A-Za-z_][\w.\[\]|]{0,40}[ ]?(?==) )?  # a type between the name and the value
-        (?P<sep> => | := | =(?!=) | : | (?<=[A-Za-z])> ) (?P<gap> [ \t]{0,8} )
-      | (?P<flag> [ ]{1,3} )
+    rf"""
+    (?P<word> {_STRONG} | pass | auth )
+    \d{{0,3}}
+    (?: (?: \\{{0,7}}["']\]? )? [ \t]{{0,3}}
+        (?: :[ ]?[A-Za-z_][\w.\[\]|]{{0,40}}[ ]?(?==) )?  # a type between the name and the value
+        (?P<sep> => | := | =(?!=) | : | (?<=[A-Za-z])> )
+        (?P<gap> [ \t]{{0,8}} (?: (?: \\\n[ \t]{{0,40}} | (?:[|>]-?)?\n[ \t]{{1,40}} )  # a value on a line of its own
+            (?= (?: [^\s=:"'`]{{6,512}}={{0,2}} | (?P<mark>["'`])(?:(?!(?P=mark)).){{1,512}}(?P=mark) )
+                [;,)]{{0,2}}[ \t]{{0,8}}(?:\n|\Z) ) )? )
+      | (?P<flag> [ ]{{1,3}} )
     )
-    (?: \\?(?P<quote> ["'`] ) (?P<quoted> [^"'`\n\\]{1,2048} )
-      | (?P<bare> [^\s"'`;&|<>()\\]+ )
-    )
+    # Looked at, not taken: what is no secret may hold an assignment of its own.
+    (?= (?: [bru]{{0,2}}\$?(?P<quote> \\{{0,7}}["'`] )
+            (?: (?P<quoted> (?: (?!(?P=quote)) (?: \\. | [^\\\n] ) ){{1,2048}} ) (?P=quote) | (?P<open> [^"'`\n\\]{{1,2048}} ) )
+        | (?P<bare> [^\s"'`;&|<>()\\]{{1,256}} ) ) )
     """,
     re.VERBOSE | re.IGNORECASE | re.ASCII,
 )
+_REST: Final = re.compile(r"[^\s\"'`;&|<>()\\]*")
+
+_NAMED: Final = re.compile(
+    rf"""
+    (?<![A-Za-z])(?:name|key)["']?[ ]?[:=][ ]?["']?[\w.-]{{0,64}}(?:{_STRONG})\d{{0,3}}["']?(?:,?\s{{1,40}}|,)
+        ["']?value["']?[ ]?[:=][ ]? (?: "([^"\n]{{1,2048}})" | '([^'\n]{{1,2048}})' | ([^\s"'`,;<>(){{}}]+) )
+    | (?<![A-Za-z])value["'][ ]?:[ ]?["']([^"'\n]{{1,2048}})["'],\s{{0,40}}
+        ["']name["'][ ]?:[ ]?["'][\w.-]{{0,64}}(?:{_STRONG})\d{{0,3}}["']
+    """,
+    re.VERBOSE | re.IGNORECASE | re.ASCII,
+)
+"""Two fields, of which one holds the name and the other the value."""
 
 _NAME_BEFORE: Final = re.compile(r"[A-Za-z0-9_.-]{0,64}\Z", re.ASCII)
 _PUNCTUATION: Final = ",.;:)]}"
 _WEAK: Final = frozenset({"auth", "pass"})
 """Words that name many other things, too: here only a value that looks random is a secret."""
 _NO_SECRET_NAMES: Final = frozenset({"PWD", "OLDPWD"})
+_PASSPHRASE: Final = re.compile(r"[a-z]{3,}(?: [a-z]{3,}){3,}")
 _SECRET_WORD: Final = re.compile(r"token|secret|passw|pwd|key|cred|auth", re.IGNORECASE)
 _REFERENCE: Final = re.compile(
-    r"[$%<{*!&@#~•…]|\.\.\.|x{4,}|\[|os\.|env\.|process\.|import\.|vault:|op:|(?:\.{0,2}|~)/\w[\w.-]*/"
+    r"[$%<]|\{[\w.\s{$-]*\}|\[|[xX*•.…#_-]{3,}\w{0,4}\Z|os\.|env\.|process\.|import\.|vault:|op:|(?:\.{0,2}|~)/\w[\w.-]*/"
 )
+_BARE_REFERENCE: Final = re.compile(r"[{*!&@#~•…]")
 _DOTTED: Final = re.compile(r"[A-Za-z_]\w*(?:(?:\.|->|::)[A-Za-z_]\w*)+", re.ASCII)
 _FILE: Final = re.compile(r"[\w./~-]+\.[A-Za-z]{1,5}(?::\d+)*", re.ASCII)
 _ANNOTATION: Final = re.compile(r"[A-Za-z_.]+(?:\[[^\d]*|\?)", re.ASCII)
@@ -123,21 +185,18 @@ def _mask_once(text: str) -> str:
             text = re.sub(pattern, MARK, text, flags=re.ASCII)
 
     lowered = text.lower()
-    if "authorization" in lowered:
-        text = re.sub(_HEADER, _masked_unless_reference, text)
-    if "bearer" in lowered:
-        text = re.sub(_BEARER, _masked_if_random, text)
-    if "cookie:" in lowered:
-        text = re.sub(_COOKIE, _masked_unless_reference, text)
-    if "sshpass" in lowered:
-        text = re.sub(_SSHPASS, _masked_unless_reference, text)
-    if "curl" in lowered:
-        text = re.sub(_CURL_USER, _masked_after_curl, text)
-    return _ASSIGNED.sub(_masked_assignment, text)
+    for sign, pattern, replacement in _LINES:
+        if sign in lowered:
+            text = re.sub(pattern, replacement, text)
+    for sign, pattern in _PLACES:
+        if sign in text:
+            text = re.sub(pattern + _VALUE, _masked_unless_reference, text)
+    return _without_assigned(text)
 
 
 def _masked_unless_reference(match: re.Match[str]) -> str:
-    return match[0] if _is_reference(match[1]) else _with(match, 1)
+    group = match.lastindex or 0
+    return match[0] if _is_reference(match[group]) else _with(match, group)
 
 
 def _masked_if_random(match: re.Match[str]) -> str:
@@ -146,51 +205,94 @@ def _masked_if_random(match: re.Match[str]) -> str:
 
 def _masked_after_curl(match: re.Match[str]) -> str:
     line = match.string[max(0, match.start() - 400) : match.start()].rpartition("\n")[2]
-    if "curl" not in line or match[1].isdigit() or _is_reference(match[1]):
+    group = match.lastindex or 0
+    if "curl" not in line or match[group].isdigit() or _is_reference(match[group]):
         return match[0]
-    return _with(match, 1)
+    return _with(match, group)
 
 
-def _masked_assignment(match: re.Match[str]) -> str:
-    group = "quoted" if match["quoted"] else "bare"
-    if not _is_secret(match, match[group]):
-        return match[0]
-    if group == "quoted":
-        return _with(match, group)
-    start = match.start(group) - match.start()
-    unmarked = match[group].replace(MARK, "")
-    return match[0][:start] + MARK + unmarked[len(unmarked.rstrip(_PUNCTUATION)) :]
+_LINES: Final[tuple[tuple[str, str | re.Pattern[str], Callable[[re.Match[str]], str]], ...]] = (
+    # (what stands in every text in lower case that the pattern can match, the pattern, what to do with its last group)
+    ("authorization", _HEADER, _masked_unless_reference),
+    ("authorization", _BARE_HEADER, _masked_if_random),
+    ("bearer", _BEARER, _masked_if_random),
+    ("cookie:", _COOKIE, _masked_unless_reference),
+    ("curl", _CURL, _masked_after_curl),
+    ("value", _NAMED, _masked_unless_reference),
+)
+
+
+def _without_assigned(text: str) -> str:
+    pieces: list[str] = []
+    done = 0
+    for match in _ASSIGNED.finditer(text):
+        group = match.lastgroup or "bare"
+        start, end = match.span(group)
+        if match.start() < done or not _is_secret(match, match[group]):
+            continue
+        if group == "bare":
+            end = _REST.match(text, end).end()  # pyright: ignore[reportOptionalMemberAccess]
+            unmarked = text[start:end].replace(MARK, "")
+            pieces += text[done:start], MARK, unmarked[len(unmarked.rstrip(_PUNCTUATION)) :]
+        else:
+            pieces += text[done:start], MARK
+        done = end
+    return "".join((*pieces, text[done:]))
 
 
 def _is_secret(match: re.Match[str], value: str) -> bool:
     value = value.replace(MARK, "").rstrip(_PUNCTUATION)
     before = _NAME_BEFORE.search(match.string, max(0, match.start() - 64), match.start())
     name = (before[0] if before else "") + match["word"]
-    is_flag = name.startswith("-")
-    is_shouted = name.isupper() and ("_" in name or match["sep"] == "=")
+    is_bare = match.lastgroup == "bare"
     if (
         not value
         or name in _NO_SECRET_NAMES
         or _is_reference(value)
+        or (is_bare and _BARE_REFERENCE.match(value))
         or (match["sep"] == ">" and not _is_element(match, name))
+        or (match["flag"] and not name.startswith("-"))
     ):
         return False
-    if match["flag"] and not is_flag:
-        return False
+
+    is_shouted = name.isupper() and ("_" in name or match["sep"] == "=")
     if match["word"].lower() in _WEAK and not (is_shouted and name.endswith("_PASS")):
         is_word_of_its_own = not name[: -len(match["word"])][-1:].isalnum() or match["word"][0].isupper()
         return is_word_of_its_own and _looks_random(value) and not _FILE.fullmatch(value)
     if value.isdigit():
         return len(value) >= 6 and match["sep"] == "=" and not match["gap"]
-    if not any(map(str.isdigit, value)) and _SECRET_WORD.search(value):
+
+    has_digit = any(map(str.isdigit, value))
+    is_set = is_shouted and _is_set(match)
+    if not has_digit and _SECRET_WORD.search(value) and (not is_set or _is_name(value, name)):
         return False
-    if match["quoted"]:
-        return len(value.split()) < 3 or any(map(str.isdigit, value))
-    if is_shouted or is_flag or name[:2].lower() == "x-" or match["sep"] == ">":
+    if is_bare:
+        return _is_bare_secret(match, name, value, is_shouted=is_shouted)
+    is_passphrase = match["word"].lower().startswith("pass") and bool(_PASSPHRASE.fullmatch(value))
+    return len(value.split()) < 3 or has_digit or is_set or is_passphrase
+
+
+def _is_bare_secret(match: re.Match[str], name: str, value: str, *, is_shouted: bool) -> bool:
+    is_flag = name.startswith("-")
+    if "\n" not in (match["gap"] or "") and (is_shouted or is_flag or name[:2].lower() == "x-" or match["sep"] == ">"):
         return not _ANNOTATION.fullmatch(value) and not (value.startswith("-") and is_flag)
-    if _DOTTED.fullmatch(value) or match.string[match.end() : match.end() + 1] == "(":
+    if _DOTTED.fullmatch(value) or _behind(match) == "(":
         return False
     return (match["sep"] == "=" and not match["gap"]) or (_looks_random(value) and not _FILE.fullmatch(value))
+
+
+def _is_set(match: re.Match[str]) -> bool:
+    # NAME=value, or a line of YAML
+    return match["sep"] == "=" if not match["gap"] else match["sep"] == ":" and _behind(match) in ("", "\n")
+
+
+def _is_name(value: str, name: str) -> bool:
+    return value.isupper() or value.lower() in name.lower() or bool(_DOTTED.fullmatch(value))
+
+
+def _behind(match: re.Match[str]) -> str:
+    end = match.end("bare")
+    return match.string[end : end + 1]
 
 
 def _is_element(match: re.Match[str], name: str) -> bool:

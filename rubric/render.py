@@ -36,7 +36,7 @@ class Request(NamedTuple):
 
 class CeilingTooLow(ValueError):
     """
-    The rubric alone needs more tokens than the whole request may have.
+    The rubric leaves too little of the whole request's tokens for a turn that can be judged.
     """
 
 
@@ -44,7 +44,9 @@ QUESTION: Final = "Which faults does that reply show?"
 
 _SCHEMA_TOKENS: Final = 180
 """Allowance for the schema and the message's frame, which an endpoint puts into words of its own."""
-_LEAST_TURN_TOKENS: Final = 100
+_LEAST_TURN_TOKENS: Final = 600
+_LEAST_REPLY_TOKENS: Final = 300
+"""As long as that is no more than half of the room."""
 _MOST_CHARACTERS_PER_TOKEN: Final = 12
 _MOST_TOOL_LINES: Final = 60
 _FIRST_TOOL_LINES: Final = 10
@@ -95,7 +97,7 @@ def _user_message(turn: Turn, tag: str, room: int) -> str:
         if (excess := estimate(user) - room) <= 0:
             return user
         budget -= excess
-    return _joined({}, tag)
+    raise CeilingTooLow(f"max_input_tokens leaves {room} tokens for the turn: too few")
 
 
 def _joined(parts: dict[_PartName, str], tag: str) -> str:
@@ -127,7 +129,10 @@ def _text_part(text: str, keep: _Keep) -> _Part:
 
 def _fitted(parts: dict[_PartName, _Part], budget: int) -> dict[_PartName, str]:
     needs = {name: estimate(part.whole) for name, part in parts.items()}
-    grants = {name: min(needs[name], int(_SHARES[name] * budget)) for name in parts}
+    reply = max(int(_SHARES["reply"] * budget), min(_LEAST_REPLY_TOKENS, budget // 2))
+    rest = (budget - reply) / (1 - _SHARES["reply"])
+    shares = {name: int(share * rest) for name, share in _SHARES.items()} | {"reply": reply}
+    grants = {name: min(needs[name], shares[name]) for name in parts}
     left = budget - sum(grants.values())
     for name in filter(parts.__contains__, _SHARES):
         more = min(needs[name] - grants[name], left)
@@ -156,7 +161,7 @@ def _tool_lines(calls: Sequence[ToolCall], tokens: int) -> str:
     shortest = _LINE_LENGTHS[-1]
     kept = _largest(lambda size: estimate(_kept_lines(calls, ranked[:size], shortest)) <= tokens, len(ranked))
     lines = _kept_lines(calls, ranked[:kept], shortest)
-    return lines if estimate(lines) <= tokens else ""
+    return lines if estimate(lines) <= tokens else f"left out: {len(calls)} calls"
 
 
 def _largest(fits: Callable[[int], bool], most: int) -> int:
@@ -181,10 +186,11 @@ def _rank(calls: Sequence[ToolCall], index: int) -> tuple[int, int]:
 
 
 def _kept_lines(calls: Sequence[ToolCall], kept: Sequence[int], length: int) -> str:
-    lines = [
-        _repeated(line, len(list(same)))
-        for line, same in groupby(_shortened_call(calls[i].line, length) for i in sorted(kept))
-    ]
+    shown = (
+        (index - position, _shortened_call(calls[index].line, length)) for position, index in enumerate(sorted(kept))
+    )
+    # Within a run of calls that were made one after the other, index and position grow alike.
+    lines = [_repeated(line, len(list(same))) for (_, line), same in groupby(shown)]
     left_out = Counter(call.tool for call in calls)
     left_out.subtract(calls[index].tool for index in kept)
     counts = [(tool, count) for tool, count in left_out.most_common() if count > 0]
@@ -229,9 +235,16 @@ def _fact_lines(turn: Turn) -> list[str]:
 
 def _checks(turn: Turn) -> str:
     checks = turn.facts.checks
-    if checks:
-        return "checks: " + "; ".join(f"{check.command} {_outcome(check)}" for check in checks[-_MOST_NAMES:])
-    return _if(bool(turn.tool_calls), "no command recognised as a check")
+    if not checks:
+        return _if(bool(turn.tool_calls), "no command recognised as a check")
+
+    last = len(checks) - 1
+    ranked = sorted(range(len(checks)), key=lambda index: (index != last, checks[index].passed is not False, -index))
+    shown = [f"{checks[index].command} {_outcome(checks[index])}" for index in sorted(ranked[:_MOST_NAMES])]
+    if left_out := Counter(_outcome(checks[index]) for index in ranked[_MOST_NAMES:]):
+        counts = ", ".join(f"{count} {outcome}" for outcome, count in left_out.most_common())
+        shown.append(f"and {left_out.total()} more: {counts}")
+    return f"checks: {'; '.join(shown)}"
 
 
 def _outcome(check: Check) -> str:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from turngate.rubric.library import Rubric, load
+from turngate.rubric.masking import clean, mask
 from turngate.rubric.render import CeilingTooLow, render
 from turngate.rubric.tokens import estimate
 from turngate.rubric.turn import Check, Facts, ToolCall, Turn
@@ -92,6 +93,27 @@ def test_every_fact_of_the_record_is_said_in_words() -> None:
         "[k3f9x2 reply]\nFixed.\n"
         "[k3f9x2 end]\nWhich faults does that reply show?"
     )
+
+
+def test_of_many_checks_the_last_and_the_failed_are_told_and_the_rest_is_counted() -> None:
+    """
+    In their order; no failure is dropped in silence.
+    """
+    checks = [Check(f"pass{number}", True) for number in range(9)]
+    checks[1] = Check("fail1", False)
+    checks[3] = Check("unknown3", None)
+    facts = Facts(checks=tuple(checks))
+
+    user = render(RUBRIC, SEED._replace(facts=facts), tag="k3f9x2").user
+
+    line = "checks: fail1 failed; pass4 passed; pass5 passed; pass6 passed; pass7 passed; pass8 passed"
+    assert f"\n{line}; and 3 more: 2 passed, 1 (outcome unknown)\n" in user
+
+    failed = tuple(Check(f"fail{number}", False) for number in range(9))
+    user = render(RUBRIC, SEED._replace(facts=Facts(checks=(*failed, Check("last", True)))), tag="k3f9x2").user
+
+    line = "checks: fail4 failed; fail5 failed; fail6 failed; fail7 failed; fail8 failed; last passed"
+    assert f"\n{line}; and 4 more: 4 failed\n" in user
 
 
 def test_a_turn_without_calls_says_so() -> None:
@@ -251,6 +273,24 @@ def test_a_call_that_is_cut_still_tells_its_outcome() -> None:
     assert re.search(r"\nBash: pytest x+…x+ -> exit 1: y+…y+ 3 failed \(4 times\)\n", user)
 
 
+def test_calls_are_told_as_one_only_where_none_is_left_out_between_them() -> None:
+    """
+    A call that is not shown may have changed what the next, equal one did.
+    """
+    check = ToolCall("Bash", "Bash: pytest -> exit 1", "check", failed=True)
+    between = [ToolCall("Read", f"Read: f{number}.py -> ok, read-only", "read") for number in range(30)]
+    turn = SEED._replace(tool_calls=(check, check, *between, check, *between, check, check))
+
+    user = render(RUBRIC, turn._replace(tool_calls=turn.tool_calls * 3), tag="k3f9x2").user
+
+    lines = user.split("[k3f9x2 tool calls]\n")[1].split("\n")
+    assert [line for line in lines if "pytest" in line] == [
+        *("Bash: pytest -> exit 1 (2 times)", "Bash: pytest -> exit 1"),
+        *("Bash: pytest -> exit 1 (4 times)", "Bash: pytest -> exit 1") * 2,
+        "Bash: pytest -> exit 1 (2 times)",
+    ]
+
+
 _ANY = st.text(st.characters(exclude_categories=()), max_size=60)
 _LONG = st.builds(lambda unit, times: unit * times, _ANY, st.sampled_from([1, 3, 400]))
 _CALLS = st.lists(
@@ -273,7 +313,7 @@ SMALL = Rubric("small", 1, "Judge the reply.", ("claim",), "0" * 12)
 
 
 @settings(max_examples=60, deadline=None)
-@given(_TURNS, st.sampled_from([(RUBRIC, 2500), (RUBRIC, 1600), (SMALL, 1200), (SMALL, 350)]))
+@given(_TURNS, st.sampled_from([(RUBRIC, 2500), (RUBRIC, 2030), (SMALL, 1200), (SMALL, 800)]))
 def test_no_turn_passes_the_ceiling(turn: Turn, case: tuple[Rubric, int]) -> None:
     """
     Whatever stands in the turn, in whatever script.
@@ -285,6 +325,56 @@ def test_no_turn_passes_the_ceiling(turn: Turn, case: tuple[Rubric, int]) -> Non
     assert request.estimated_tokens <= ceiling
     assert (rubric.tokens or estimate(request.system)) + estimate(request.user) < request.estimated_tokens
     assert request.user.encode().decode().endswith("Which faults does that reply show?")
+    assert " facts]\n" in request.user or not _has_facts(turn)
+    assert " tool calls]\n" in request.user or not any(_has_text(call.line) for call in turn.tool_calls)
+    assert " reply]\n" in request.user or not _has_text(turn.reply)
+
+
+def _has_text(text: str) -> bool:
+    return bool(mask(clean(text)).strip())
+
+
+def _has_facts(turn: Turn) -> bool:
+    return turn.subagent or not turn.tool_calls or turn.facts.plan_mode
+
+
+def test_the_reply_keeps_a_real_share_at_the_least_ceiling() -> None:
+    """
+    Whatever else the turn is full of, some three hundred tokens of the reply are shown; below that, there is an error.
+    """
+    calls = tuple(
+        ToolCall("Bash", f"Bash: run {number} {'é' * 200} -> exit 1", "check", failed=True) for number in range(80)
+    )
+    full = Turn(
+        "ask " * 999,
+        "reply " * 999,
+        "old " * 999,
+        ("more " * 99,),
+        calls,
+        Facts(("f" * 70,) * 9, (Check("c" * 70, False),) * 9),
+    )
+    with pytest.raises(CeilingTooLow) as raised:
+        render(RUBRIC, full, max_input_tokens=600)
+    least = int(str(raised.value).rpartition(" ")[2])
+
+    user = render(RUBRIC, full, max_input_tokens=least, tag="k3f9x2").user
+
+    assert user.count("reply ") > 150
+    assert "[k3f9x2 tool calls]\n" in user
+    assert re.search(r"left out: \d+", user)
+    assert "[k3f9x2 facts]\nchecks: cccc" in user
+
+
+def test_calls_that_do_not_fit_are_counted() -> None:
+    """
+    A part is not left out in silence.
+    """
+    calls = tuple(ToolCall(f"mcp__server_{number}__tool_\u1200\u1201", "x" * 300, "other") for number in range(80))
+    turn = Turn("ask " * 999, "reply " * 999, tool_calls=calls)
+
+    user = render(SMALL, turn, max_input_tokens=820, tag="k3f9x2").user
+
+    assert re.search(r"\[k3f9x2 tool calls\]\n(?:.*\n)*left out: ", user)
 
 
 @pytest.mark.parametrize("unit", ["ሁሉም ", "การ", "\U00020000", "qzx ", "a", "7 ", "👩‍💻", "{}[]"])

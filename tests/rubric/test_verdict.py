@@ -11,7 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turngate.rubric.verdict import Finding, UnreadableVerdict, Verdict, ground, parse_verdict, reasons
+from turngate.rubric.masking import mask
+from turngate.rubric.verdict import (
+    Finding,
+    UnreadableVerdict,
+    Verdict,
+    ground,
+    masked,
+    parse_verdict,
+    reasons,
+)
 
 FAULTS = ("claim", "promise", "opener", "defer", "cave")
 ITEM = {"fault": "claim", "quote": "All tests pass", "reason": "No test ran."}
@@ -34,6 +43,11 @@ CLEAN = '{"findings": []}'
         pytest.param(f'The reply has {{"x": ...}} in it. {FOUND}', 1, id="broken-object-before"),
         pytest.param(f"[secret] [1] [see](x) {FOUND}", 1, id="brackets-in-prose"),
         pytest.param(f'He said "use {{ here". {FOUND}', 1, id="lone-brace-in-prose"),
+        pytest.param(f"Lines [0, 1) and [1 are meant, see [1, 2. {FOUND}", 1, id="open-brackets-in-prose"),
+        pytest.param(f'Not {{"k": v, "z": [1, 2}} but {FOUND}', 1, id="broken-list-in-a-broken-object"),
+        pytest.param(f'{FOUND} (not "{CLEAN}")', 1, id="quoted-in-prose"),
+        pytest.param(f"{FOUND} rather than '{CLEAN}' or \u201c{CLEAN}\u201d", 1, id="quoted-otherwise"),
+        pytest.param(f"The verdict is `{FOUND}`", 1, id="as-code"),
         pytest.param(json.dumps({"findings": [], "note": FOUND}), 0, id="verdict-inside-a-string"),
         pytest.param(json.dumps({"findings": [ITEM | {"quote": CLEAN}]}), 1, id="verdict-inside-a-quote"),
         pytest.param(
@@ -62,6 +76,9 @@ def test_the_last_top_level_object_with_findings_counts(text: str, findings: int
         pytest.param(f'{{"verdict": {FOUND}}}', id="inside-an-object"),
         pytest.param(f'{{"verdict": {FOUND}, "cut', id="inside-a-cut-off-object"),
         pytest.param(f'{{"a": [{FOUND}, oops', id="inside-a-broken-object"),
+        pytest.param(f"[{FOUND}, oops", id="inside-a-broken-list"),
+        pytest.param(f'{{"a": [1, {FOUND}, oops]', id="inside-a-broken-list-of-an-object"),
+        pytest.param(f'"{CLEAN}"', id="quoted"),
         pytest.param(json.dumps(FOUND), id="inside-a-string"),
         pytest.param(FOUND[:-2], id="cut-off"),
         pytest.param(FOUND[:40], id="cut-off-in-a-string"),
@@ -74,9 +91,9 @@ def test_the_last_top_level_object_with_findings_counts(text: str, findings: int
         pytest.param("I cannot help with that.", id="refusal"),
         pytest.param('{"findings": [' + "9" * 9000 + "]", id="long-number"),
         pytest.param('{"a":' * 9000 + CLEAN + "}" * 9000, id="deep"),
-        pytest.param("{" * 50_000, id="braces"),
-        pytest.param('{"' * 50_000, id="open-objects"),
-        pytest.param("x" * 300_000 + FOUND, id="too-long"),
+        pytest.param("{" * 40_000, id="braces"),
+        pytest.param('{"' * 20_000, id="open-objects"),
+        pytest.param("x" * 60_000 + FOUND, id="too-long"),
     ],
 )
 def test_anything_else_is_unreadable(text: str) -> None:
@@ -122,7 +139,7 @@ def test_no_answer_breaks_the_reader(text: str) -> None:
         return
 
 
-@pytest.mark.parametrize("unit", ["{", '{"', '{"a":', "[[", '{"a":1 ', '"{', "\\"])
+@pytest.mark.parametrize("unit", ["{", '{"', '{"a":', "[[", '{"a":1 ', '"{', "\\", '{"a"}', "[1 ", '{"a":[1}', '"{}"'])
 def test_reading_takes_time_in_proportion_to_the_answer(unit: str) -> None:
     """
     Eight times the answer takes far less than sixty-four times as long.
@@ -134,7 +151,7 @@ def test_reading_takes_time_in_proportion_to_the_answer(unit: str) -> None:
             parse_verdict(text, FAULTS)
         return time.perf_counter() - start
 
-    small, large = unit * 2_500, unit * 20_000
+    small, large = unit * (6_000 // len(unit)), unit * (48_000 // len(unit))
 
     assert min(seconds(large) for _ in range(3)) < 40 * max(min(seconds(small) for _ in range(3)), 0.0005)
 
@@ -151,6 +168,8 @@ def test_reading_takes_time_in_proportion_to_the_answer(unit: str) -> None:
         pytest.param("All tests failed", False, id="made-up"),
         pytest.param("**", False, id="markup-only"),
         pytest.param(".", False, id="no-word"),
+        pytest.param("a", False, id="one-letter"),
+        pytest.param("now", False, id="three-letters"),
     ],
 )
 def test_a_finding_needs_a_quote_that_stands_in_the_reply(quote: str, stands: bool) -> None:
@@ -158,21 +177,63 @@ def test_a_finding_needs_a_quote_that_stands_in_the_reply(quote: str, stands: bo
     A judge's quote is looked up, not believed.
     """
     reply = 'Fixed.\n\nAll tests   pass. It\'s "done": run **`make test`** now.'
-    verdict = Verdict((Finding("claim", quote, "r"),), dropped=1)
 
-    grounded = ground(verdict, [reply])
+    grounded = ground(_verdict(quote, "rude"), [reply, reply])
 
     assert len(grounded.findings) == stands
     assert grounded.dropped == 1 + (not stands)
 
 
-def test_a_quote_may_stand_in_any_of_the_texts() -> None:
-    """
-    The raw reply and the masked one are both looked at.
-    """
-    verdict = Verdict((Finding("claim", "TOKEN=[secret] works", "r"),))
+def _verdict(quote: str, *more_faults: str) -> Verdict:
+    findings = [{"fault": fault, "quote": quote, "reason": "r"} for fault in ("claim", *more_faults)]
+    return parse_verdict(json.dumps({"findings": findings}), FAULTS)
 
-    assert ground(verdict, ["TOKEN=abc works", "TOKEN=[secret] works"]) == verdict
+
+@pytest.mark.parametrize(
+    ("quote", "reply"),
+    [
+        pytest.param("OK.", "OK.", id="the-whole-reply"),
+        pytest.param("完了", "テストは完了しました", id="two-letters-that-are-a-word"),
+    ],
+)
+def test_a_short_quote_counts_where_it_says_something(quote: str, reply: str) -> None:
+    """
+    A letter stands in every reply; a reply of three letters can be quoted whole.
+    """
+    assert ground(_verdict(quote), [reply, reply]).findings
+
+
+KEY = "ghp_a1B2c3D4e5F6g7H8i9J0a1B2c3D4e5F6"
+
+
+@pytest.mark.parametrize(
+    ("quote", "reply", "shown"),
+    [
+        pytest.param("TOKEN=[secret] works", "TOKEN=abc123 works", ["TOKEN=[secret] works"], id="quoted from the masked one"),
+        pytest.param("TOKEN=abc123 works", "TOKEN=abc123 works", ["TOKEN=[secret] works"], id="quoted from the raw one"),
+        pytest.param("password=get_pw", "I set password=get_pw(env).", ["password=[secret]"], id="cut out of what is no secret"),
+        pytest.param("token=getToken2", "I set token=getToken2(x) now", ["token=[secret]"], id="cut before what made it a call"),
+        pytest.param("abc123 works", "TOKEN=abc123 works", ["[secret]"], id="a secret by what stands before it"),
+        pytest.param(f"{KEY} works", f"It says {KEY} works", ["[secret] works"], id="a secret by its shape"),
+        pytest.param(KEY, "All tests pass", [], id="a secret that the reply does not hold"),
+        pytest.param("TOKEN=other1 works", "TOKEN=abc123 works", [], id="another secret"),
+    ],
+)  # fmt: skip
+def test_a_quote_is_looked_up_raw_and_given_masked(quote: str, reply: str, shown: list[str]) -> None:
+    """
+    In the raw reply and in the masked one. What is masked depends on what stands around it, and no secret leaves by a quote.
+    """
+    grounded = ground(_verdict(quote), [reply, mask(reply)])
+
+    assert [finding.quote for finding in grounded.findings] == shown
+    assert grounded.dropped == 1 - len(shown)
+
+
+def test_a_verdict_that_is_not_looked_up_can_be_masked() -> None:
+    """
+    For whoever stores it before that.
+    """
+    assert masked(_verdict(f"{KEY} works")).findings == (Finding("claim", "[secret] works", "r"),)
 
 
 def _finding(reason: str, fault: str = "claim") -> Finding:
@@ -206,7 +267,18 @@ def test_the_agent_gets_the_reasons_and_nothing_else() -> None:
         ),
         pytest.param("a\x1b[31mb\x00\u202ec\ud800", "abc", id="control-characters"),
         pytest.param("You set TOKEN=hunter2 there.", "You set TOKEN=[secret] there.", id="secret"),
-        pytest.param("test_foo_bar and src/a_b.py", "test_foo_bar and src/a_b.py", id="names-stay"),
+        pytest.param("Ran [[x](y)](z) and ![[a]](b) now", "Ran x and [a] now", id="links-in-links"),
+        pytest.param('See [x](https://evil.example "title").', "See x.", id="link-with-title"),
+        pytest.param("_No_ test __ran here__, ___none___ at all_", "No test ran here, none at all_", id="underscores"),
+        pytest.param("&lt;b&gt;No&lt;/b&gt; &#60;i&#x3e;test &amp;lt;u&amp;gt;ran", "No test ran", id="escaped-tags"),
+        pytest.param("No javascript:alert(1) ran", "No (address) ran", id="script-address"),
+        pytest.param("No data:text/html;base64,AAAA ran", "No (address) ran", id="data-address"),
+        pytest.param(f"No <a title='{'x' * 400}'>test</a> ran", "No test ran", id="long-tag"),
+        pytest.param(
+            "test_foo_bar, src/a_b.py, _private and __init__.py",
+            "test_foo_bar, src/a_b.py, _private and __init__.py",
+            id="names-stay",
+        ),
     ],
 )
 def test_a_dirty_reason_is_cleaned_not_dropped(dirty: str, plain: str) -> None:
