@@ -5,7 +5,7 @@ Knows how the file is opened, shared, migrated and protected, and nothing of wha
 `StoreError`. This file is on the hook's way: `sqlite3` is its only costly import, `pathlib` would be another.
 """
 
-# ruff: noqa: PTH101, PTH103, PTH116
+# ruff: noqa: PTH101, PTH103, PTH116, PTH208
 from __future__ import annotations
 
 import os
@@ -21,6 +21,9 @@ FILE_NAME: Final = "turngate.db"
 SCHEMA: Final = 1
 """The number of the last migration; `schema_<number>.sql` holds each."""
 
+_OUR_FILES: Final = ("turngate", "scripted")
+"""How the names of all files begin that may stand in a state directory."""
+
 _FOREIGN: Final = (sqlite3.Error, OSError, UnicodeError, OverflowError)
 
 
@@ -35,23 +38,25 @@ class Database:
     An open store. Threads may share one; it does their work one after the other.
     """
 
-    def __init__(self, path: str, connection: sqlite3.Connection) -> None:
+    def __init__(self, path: str, connection: sqlite3.Connection, busy_timeout_s: float = 1.0) -> None:
         self.path: Final = path
+        self._busy_timeout_s: Final = busy_timeout_s
         self._connection: Final = connection
         self._lock: Final = RLock()
 
     @contextmanager
-    def write(self, *, durable: bool = False) -> Generator[sqlite3.Connection]:
+    def write(self, *, durable: bool = False, wait_s: float | None = None) -> Generator[sqlite3.Connection]:
         """
         Run the block as one transaction that no other process can come between, and commit it at the block's end.
 
         A committed transaction survives the death of the process. With `durable` it also survives the death of the
         machine, for the price of one fsync: that is for the count of continuations, where a lost line could hold a turn
-        again. The ledger's lines do without.
+        again. The ledger's lines do without. `wait_s`: a shorter wait for other processes than the store's own.
         """
         with self._lock, _store_errors(self.path):
             self._connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-            self._connection.execute("BEGIN IMMEDIATE")
+            with self._waiting(wait_s):
+                self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection
                 self._connection.execute("COMMIT")
@@ -79,6 +84,19 @@ class Database:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @contextmanager
+    def _waiting(self, wait_s: float | None) -> Generator[None]:
+        if wait_s is None:
+            yield
+            return
+
+        shorter_s = min(wait_s, self._busy_timeout_s)
+        self._connection.execute(f"PRAGMA busy_timeout = {round(shorter_s * 1000)}")
+        try:
+            yield
+        finally:
+            self._connection.execute(f"PRAGMA busy_timeout = {round(self._busy_timeout_s * 1000)}")
+
     def _roll_back(self) -> None:
         with suppress(sqlite3.Error):
             if self._connection.in_transaction:
@@ -96,7 +114,8 @@ def open_database(folder: str | os.PathLike[str], *, busy_timeout_s: float = 1.0
         _make_private(path)
         connection = sqlite3.connect(path, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False)
 
-    database = Database(path, connection)
+    connection.text_factory = _text
+    database = Database(path, connection, busy_timeout_s)
     try:
         _migrate(database, busy_timeout_s)
     except BaseException:
@@ -110,7 +129,9 @@ def _make_private(path: str) -> None:
     if "\0" in path:
         raise StoreError(f"{_one_line(path)}: a NUL in the path")
 
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    folder = os.path.dirname(path)
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    _close_folder(folder)
     with suppress(FileExistsError):
         # Never opened again by us once it exists: closing a descriptor of the file drops SQLite's locks on it.
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
@@ -122,6 +143,20 @@ def _make_private(path: str) -> None:
         raise StoreError(f"{_one_line(path)}: belongs to another user")
     if found.st_mode & 0o077:
         _tighten(path)
+
+
+def _close_folder(folder: str) -> None:
+    """
+    Close a folder of ours to others. One that holds anything else, or is meant to be shared, keeps its mode.
+    """
+    found = os.stat(folder)
+    if not found.st_mode & 0o077 or found.st_mode & stat.S_ISVTX:
+        return
+    if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
+        return
+    with suppress(OSError):  # the files in it are private all the same
+        if all(name.startswith(_OUR_FILES) for name in os.listdir(folder)):
+            os.chmod(folder, 0o700)
 
 
 def _tighten(path: str) -> None:
@@ -163,6 +198,11 @@ def _switch_to_wal(database: Database, busy_timeout_s: float) -> None:
             if not _is_busy(exc.__cause__) or time.monotonic() >= give_up_at:
                 raise
         time.sleep(0.005)
+
+
+def _text(stored: bytes) -> str:
+    # A damaged text must not take the rows around it away.
+    return stored.decode("utf-8", "replace")
 
 
 def _is_busy(error: BaseException | None) -> bool:

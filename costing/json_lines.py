@@ -6,7 +6,8 @@ Text is never null; a number that is not known is. Field names and their order a
 
 from __future__ import annotations
 
-from .ledger import Call, Decision, plain
+from .amounts import plain
+from .records import Call, Decision
 from .stamps import stamp
 from .usage import Usage
 

@@ -8,70 +8,92 @@ learnt stays None: an unknown price is never 0.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, cast
 
+from .amounts import plain, sum_costs
 from .database import Database, StoreError
 from .outcomes import CALL_OUTCOMES, OUTCOMES
 from .records import Call, CallEnd, CallStart, Decision, DecisionLine, FindingLine, RecentCall, Spent
-from .stamps import moment, new_id, stamp, storable
+from .rows import (
+    CALL_COLUMNS,
+    DECISION_COLUMNS,
+    MOST,
+    read_call,
+    read_decision,
+    readable_time,
+)
+from .stamps import new_id, stamp, storable
 from .usage import Usage
 
 if TYPE_CHECKING:
     import sqlite3
-    from decimal import Decimal
-
-__all__ = [
-    "Call",
-    "CallEnd",
-    "CallStart",
-    "Decision",
-    "DecisionLine",
-    "FindingLine",
-    "Ledger",
-    "RecentCall",
-    "Spent",
-    "plain",
-    "sum_costs",
-]
 
 REFUSAL_LASTS: Final = timedelta(days=7)
 
 CLAIM_LASTS: Final = timedelta(seconds=60)
 """After this time a claim or answer for a stop counts no more: it is another stop, or its owner died."""
 
+MOST_OWED: Final = 1000
+"""Lines kept for a store that cannot be written now."""
+
 
 class Ledger:
     """
-    The ledger in a database. Raises StoreError where the database fails.
+    The ledger in a database. Raises StoreError where the database fails, never for what a damaged row holds.
+
+    `damaged` names the rows that could not be read whole, as `calls 1m8p...`; what of them is unknown stays so.
     """
 
     def __init__(self, database: Database) -> None:
         self.database: Final = database
+        self.damaged: Final[dict[str, None]] = {}
+        self._owed: Final[dict[str, tuple[CallStart, CallEnd]]] = {}
 
-    def open_call(self, start: CallStart) -> str:
+    def open_call(self, start: CallStart, *, wait_s: float | None = None) -> str:
         """
-        Write down that a try is about to be sent, and give its id.
+        Write down that a try is about to be sent, and give its id; `wait_s` shortens the wait for a lock.
         """
         call_id = new_id(start.at)
-        with self.database.write() as connection:
-            _insert(connection, "calls", {"id": call_id, **start._asdict(), "at": stamp(start.at)})
+        with self.database.write(wait_s=wait_s) as connection:
+            _insert(connection, "calls", {"id": call_id, **_start_columns(start)})
         return call_id
 
     def close_call(self, call_id: str, end: CallEnd) -> None:
         """
         Write down what came of a try.
         """
-        if end.outcome not in CALL_OUTCOMES:
-            raise ValueError(f"unknown outcome of a call {end.outcome!r}: expected one of {', '.join(CALL_OUTCOMES)}")
-
         values = _end_columns(end)
         holes = ", ".join(f"{name} = ?" for name in values)
         with self.database.write() as connection:
             done = connection.execute(f"UPDATE calls SET {holes} WHERE id = ?", (*_stored(values), call_id))  # noqa: S608
         if done.rowcount != 1:
             raise StoreError(f"{self.database.path}: no call {call_id!r} to close")
+
+    def settle_call(self, call_id: str, start: CallStart, end: CallEnd) -> str:
+        """
+        Write down what came of a try, and its opening where that is missing, and give its id (`call_id`, or a new one).
+
+        What cannot be written now is owed: it is written with the next call or decision that can.
+        """
+        call_id = call_id or new_id(start.at)
+        _end_columns(end)  # what can never be written is not owed
+        if len(self._owed) < MOST_OWED:
+            self._owed[call_id] = (start, end)
+        with self._paying():
+            return call_id
+
+    @contextmanager
+    def _paying(self) -> Generator[sqlite3.Connection]:
+        owed = dict(self._owed)
+        with self.database.write() as connection:
+            for call_id, (start, end) in owed.items():
+                _upsert_call(connection, {"id": call_id, **_start_columns(start)}, _end_columns(end))
+            yield connection
+        for call_id in owed:
+            self._owed.pop(call_id, None)
 
     def record_decision(self, line: DecisionLine) -> str:
         """
@@ -83,7 +105,7 @@ class Ledger:
         decision_id = line.id or new_id(line.at)
         findings = json.dumps([_clean(finding)._asdict() for finding in line.findings])
         values = {**line._asdict(), "id": decision_id, "at": stamp(line.at), "findings": findings}
-        with self.database.write() as connection:
+        with self._paying() as connection:
             _insert(connection, "decisions", values)
             # The human turn is known only when the transcript was read, after the calls were opened.
             connection.execute(
@@ -107,24 +129,24 @@ class Ledger:
 
     def decisions(self, limit: int | None = None, *, session_id: str | None = None) -> list[Decision]:
         """
-        Give the latest decisions with their calls, newest last.
+        Give the latest decisions with their calls, newest last; those of one time in the order of writing.
         """
         where, values = _where({"session_id = ?": session_id})
         rows = self.database.rows(
-            f"SELECT {_DECISION_COLUMNS} FROM decisions{where} ORDER BY at DESC, id DESC{_limit(limit)}",  # noqa: S608
+            f"SELECT {_DECISIONS} FROM decisions{where} ORDER BY at DESC, number DESC{_limit(limit)}",  # noqa: S608
             values,
         )
-        return self._with_calls([_decision_line(row) for row in reversed(rows)])
+        return self._with_calls([self._decision_line(row) for row in reversed(rows)])
 
     def decision(self, decision_id: str) -> Decision | None:
         """
         Give one decision with its calls.
         """
         rows = self.database.rows(
-            f"SELECT {_DECISION_COLUMNS} FROM decisions WHERE id = ?",  # noqa: S608
+            f"SELECT {_DECISIONS} FROM decisions WHERE id = ?",  # noqa: S608
             (storable(decision_id),),
         )
-        return self._with_calls([_decision_line(row) for row in rows])[0] if rows else None
+        return self._with_calls([self._decision_line(row) for row in rows])[0] if rows else None
 
     def ids_starting(self, prefix: str, limit: int = 10) -> list[str]:
         """
@@ -132,7 +154,8 @@ class Ledger:
         """
         prefix = storable(prefix)
         rows = self.database.rows(
-            "SELECT id FROM decisions WHERE substr(id, 1, ?) = ? ORDER BY id LIMIT ?", (len(prefix), prefix, limit)
+            "SELECT CAST(id AS TEXT) FROM decisions WHERE substr(id, 1, ?) = ? ORDER BY at, number LIMIT ?",
+            (len(prefix), prefix, limit),
         )
         return [row[0] for row in rows]
 
@@ -156,8 +179,8 @@ class Ledger:
             }
         )
         return [
-            _call(row)
-            for row in self.database.rows(f"SELECT {_CALL_COLUMNS} FROM calls{where} ORDER BY at, id", values)  # noqa: S608
+            self._call(row)
+            for row in self.database.rows(f"SELECT {_CALLS} FROM calls{where} ORDER BY at, number", values)  # noqa: S608
         ]
 
     def spent_usd(self, since: datetime, session_id: str | None = None) -> Spent:
@@ -173,10 +196,16 @@ class Ledger:
         Give the latest calls to an endpoint, newest first; one that has not ended has no outcome.
         """
         rows = self.database.rows(
-            "SELECT at, outcome, latency_ms FROM calls WHERE endpoint = ? ORDER BY at DESC, id DESC LIMIT ?",
+            "SELECT at, outcome, latency_ms FROM calls WHERE endpoint = ? ORDER BY at DESC, number DESC LIMIT ?",
             (storable(endpoint), limit),
         )
-        return [RecentCall(moment(at), outcome, latency_ms) for at, outcome, latency_ms in rows]
+        recent: list[RecentCall] = []
+        for at, outcome, latency_ms in rows:
+            time = readable_time(at)
+            took_ms = latency_ms if isinstance(latency_ms, int) and 0 <= latency_ms < MOST else None
+            if time is not None:
+                recent.append(RecentCall(time, outcome, took_ms))
+        return recent
 
     def last_call_at(self, rubric_hash: str, model: str, endpoint: str) -> datetime | None:
         """
@@ -186,7 +215,7 @@ class Ledger:
             "SELECT at FROM calls WHERE endpoint = ? AND model = ? AND rubric_hash = ? ORDER BY at DESC LIMIT 1",
             (storable(endpoint), storable(model), storable(rubric_hash)),
         )
-        return moment(rows[0][0]) if rows else None
+        return readable_time(rows[0][0]) if rows else None
 
     def refused_fields(self, endpoint: str, model: str, *, now: datetime) -> tuple[str, ...]:
         """
@@ -196,7 +225,7 @@ class Ledger:
             "SELECT fields FROM endpoint_refusals WHERE endpoint = ? AND model = ? AND at > ?",
             (storable(endpoint), storable(model), stamp(now - REFUSAL_LASTS)),
         )
-        return tuple(json.loads(rows[0][0])) if rows else ()
+        return _names(rows[0][0]) if rows else ()
 
     def remember_refused_fields(self, endpoint: str, model: str, fields: Iterable[str], *, at: datetime) -> None:
         """
@@ -210,23 +239,44 @@ class Ledger:
                 (storable(endpoint), storable(model), json.dumps(known), stamp(at)),
             )
 
-    def claim_judgement(self, stop: str, now: datetime, *, started_at: datetime) -> bool:
+    def claim_judgement(self, stop: str, now: datetime, *, started_at: datetime, owner: str = "") -> bool:
         """
-        Claim the asking about a stop; of all who ask at once, one gets True.
+        Claim the asking about a stop for a process, its `owner`; of all who ask at once, one gets True.
 
         What was answered before `started_at`, when the asker started, is out of date and can be claimed anew.
         """
         with self.database.write() as connection:
-            # A claim from the future is one from before the clock was set back.
+            _forget_shared(connection, now)
             connection.execute(
-                "DELETE FROM shared_judgements WHERE claimed_at < ? OR claimed_at > ? OR (stop = ? AND answered_at < ?)",
-                (stamp(now - CLAIM_LASTS), stamp(now + CLAIM_LASTS), storable(stop), stamp(started_at)),
+                "DELETE FROM shared_judgements WHERE stop = ? AND answered_at < ?", (storable(stop), stamp(started_at))
             )
             claimed = connection.execute(
-                "INSERT INTO shared_judgements (stop, claimed_at) VALUES (?, ?) ON CONFLICT (stop) DO NOTHING",
-                (storable(stop), stamp(now)),
+                "INSERT INTO shared_judgements (stop, claimed_at, owner) VALUES (?, ?, ?)"
+                " ON CONFLICT (stop) DO NOTHING",
+                (storable(stop), stamp(now), storable(owner)),
             )
         return claimed.rowcount == 1
+
+    def claim_owner(self, stop: str) -> str:
+        """
+        Say whose claim on a stop has no answer yet; empty where that is not known.
+        """
+        rows = self.database.rows(
+            "SELECT owner FROM shared_judgements WHERE stop = ? AND answer IS NULL", (storable(stop),)
+        )
+        return rows[0][0] if rows and isinstance(rows[0][0], str) else ""
+
+    def take_over_claim(self, stop: str, now: datetime, *, gone: str, owner: str) -> bool:
+        """
+        Take the claim of an owner that is gone; of all who try, one gets True.
+        """
+        with self.database.write() as connection:
+            taken = connection.execute(
+                "UPDATE shared_judgements SET claimed_at = ?, owner = ?"
+                " WHERE stop = ? AND owner = ? AND answer IS NULL",
+                (stamp(now), storable(owner), storable(stop), storable(gone)),
+            )
+        return taken.rowcount == 1
 
     def publish_judgement(self, stop: str, answer: str, now: datetime) -> None:
         """
@@ -237,6 +287,7 @@ class Ledger:
                 "UPDATE shared_judgements SET answer = ?, answered_at = ? WHERE stop = ?",
                 (storable(answer), stamp(now), storable(stop)),
             )
+            _forget_shared(connection, now, but=stop)
 
     def published_judgement(self, stop: str) -> str | None:
         """
@@ -250,12 +301,24 @@ class Ledger:
         for ids in _portions(list(calls)):
             holes = ", ".join("?" * len(ids))
             found = self.database.rows(
-                f"SELECT {_CALL_COLUMNS} FROM calls WHERE decision_id IN ({holes}) ORDER BY at, try_number, id",  # noqa: S608
+                f"SELECT {_CALLS} FROM calls WHERE decision_id IN ({holes}) ORDER BY at, try_number, number",  # noqa: S608
                 ids,
             )
-            for call in map(_call, found):
+            for call in map(self._call, found):
                 calls[call.start.decision_id].append(call)
         return [Decision(line, tuple(calls[line.id])) for line in lines]
+
+    def _decision_line(self, row: Sequence[object]) -> DecisionLine:
+        line, is_damaged = read_decision(row)
+        if is_damaged:
+            self.damaged[f"decisions {line.id}"] = None
+        return line
+
+    def _call(self, row: Sequence[object]) -> Call:
+        call, is_damaged = read_call(row)
+        if is_damaged:
+            self.damaged[f"calls {call.id}"] = None
+        return call
 
 
 def _insert(connection: sqlite3.Connection, table: str, values: Mapping[str, object]) -> None:
@@ -264,52 +327,49 @@ def _insert(connection: sqlite3.Connection, table: str, values: Mapping[str, obj
     connection.execute(f"INSERT INTO {table} ({names}) VALUES ({holes})", _stored(values))  # noqa: S608
 
 
-def sum_costs(costs: Iterable[tuple[str | None, int]]) -> Spent:
-    """
-    Add up costs as they are stored, each with the number of calls that cost so much; exactly, or not at all.
-    """
-    from decimal import Context, Decimal, Inexact
-
-    exact = Context(prec=100, traps=[Inexact])
-    usd, unknown = Decimal(0), 0
-    for cost, times in costs:
-        if cost is None:
-            unknown += times
-        else:
-            usd = exact.add(usd, exact.multiply(Decimal(cost), Decimal(times)))
-    return Spent(usd, unknown)
+def _upsert_call(connection: sqlite3.Connection, start: Mapping[str, object], end: Mapping[str, object]) -> None:
+    values = {**start, **end}
+    names, holes = ", ".join(values), ", ".join("?" * len(values))
+    changed = ", ".join(f"{name} = excluded.{name}" for name in end)
+    connection.execute(
+        f"INSERT INTO calls ({names}) VALUES ({holes}) ON CONFLICT (id) DO UPDATE SET {changed}",  # noqa: S608
+        _stored(values),
+    )
 
 
-def plain(amount: Decimal) -> str:
-    """
-    Write an amount as a plain decimal, without exponent or superfluous zeros.
-    """
-    text = format(amount, "f")
-    return text.rstrip("0").rstrip(".") if "." in text else text
+def _forget_shared(connection: sqlite3.Connection, now: datetime, *, but: str = "") -> None:
+    # A claim from the future is one from before the clock was set back.
+    connection.execute(
+        "DELETE FROM shared_judgements WHERE (claimed_at < ? OR claimed_at > ?) AND stop <> ?",
+        (stamp(now - CLAIM_LASTS), stamp(now + CLAIM_LASTS), storable(but)),
+    )
 
 
-_END_COLUMNS: Final = (
-    "outcome",
-    "latency_ms",
-    "model_answered",
-    *Usage._fields,
-    "raw_usage",
-    "cost_usd",
-    "price_source",
-    "request_id",
-    "detail",
-)
-_DECISION_COLUMNS: Final = ", ".join(DecisionLine._fields)
-_CALL_COLUMNS: Final = ", ".join(("id", *CallStart._fields, *_END_COLUMNS))
+_DECISIONS: Final = ", ".join(DECISION_COLUMNS)
+_CALLS: Final = ", ".join(CALL_COLUMNS)
+
+
+def _start_columns(start: CallStart) -> dict[str, object]:
+    return {**start._asdict(), "at": stamp(start.at)}
 
 
 def _end_columns(end: CallEnd) -> dict[str, object]:
+    if end.outcome not in CALL_OUTCOMES:
+        raise ValueError(f"unknown outcome of a call {end.outcome!r}: expected one of {', '.join(CALL_OUTCOMES)}")
+
     values: dict[str, object] = end._asdict()
     values.pop("usage")
     values.update(end.usage._asdict() if end.usage else dict.fromkeys(Usage._fields))
-    values["raw_usage"] = None if end.raw_usage is None else json.dumps(dict(end.raw_usage), default=str)
+    values["raw_usage"] = None if end.raw_usage is None else _json(end.raw_usage)
     values["cost_usd"] = None if end.cost_usd is None else plain(end.cost_usd)
     return values
+
+
+def _json(values: Mapping[str, object]) -> str | None:
+    try:
+        return json.dumps(dict(values), default=str)
+    except (ValueError, TypeError, RecursionError):
+        return None
 
 
 def _stored(values: Mapping[str, object]) -> list[object]:
@@ -321,30 +381,13 @@ def _clean(finding: FindingLine) -> FindingLine:
     return FindingLine(storable(fault), storable(quote), storable(reason), held)
 
 
-def _decision_line(row: Sequence[Any]) -> DecisionLine:
-    line = DecisionLine(*row)
-    findings = tuple(FindingLine(**finding) for finding in json.loads(row[DecisionLine._fields.index("findings")]))
-    return line._replace(at=moment(row[0]), findings=findings)
-
-
-def _call(row: Sequence[Any]) -> Call:
-    starts = 1 + len(CallStart._fields)
-    start = CallStart(*row[1:starts])
-    return Call(
-        row[0], start._replace(at=moment(row[1])), _call_end(dict(zip(_END_COLUMNS, row[starts:], strict=True)))
-    )
-
-
-def _call_end(values: dict[str, Any]) -> CallEnd | None:
-    if values["outcome"] is None:
-        return None
-
-    from decimal import Decimal
-
-    counts = [values.pop(name) for name in Usage._fields]
-    values["raw_usage"] = values["raw_usage"] and json.loads(values["raw_usage"])
-    values["cost_usd"] = None if values["cost_usd"] is None else Decimal(values["cost_usd"])
-    return CallEnd(usage=None if counts[0] is None else Usage(*counts), **values)
+def _names(text: object) -> tuple[str, ...]:
+    try:
+        found = json.loads(cast("str", text))
+    except (ValueError, TypeError, RecursionError):
+        return ()
+    names = cast("list[object]", found) if isinstance(found, list) else []
+    return tuple(name for name in names if isinstance(name, str))
 
 
 def _where(conditions: Mapping[str, str | None]) -> tuple[str, list[str]]:

@@ -36,8 +36,13 @@ Outcome = Literal[
 ]
 """How a decision of the gate ended."""
 
-CallOutcome = Literal["answered", "timeout", "error", "unreadable", "refused"]
-"""How one try at a judge ended. A try that was killed before its end has none."""
+CallOutcome = Literal["answered", "timeout", "error", "rejected", "unreadable", "refused"]
+"""
+How one try at a judge ended. A try that was killed before its end has none.
+
+`rejected`: the endpoint is there and does not take this request, for its key, its model or a field of it. `refused`: the
+model declined to answer.
+"""
 
 OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
 CALL_OUTCOMES: Final[tuple[CallOutcome, ...]] = get_args(CallOutcome)

@@ -8,6 +8,7 @@ knows is None. This is the one file that imports genai_prices, and only when a p
 from __future__ import annotations
 
 import re
+import reprlib
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -28,7 +29,14 @@ _BATCH: Final = Decimal("0.5")
 _GEOGRAPHIES: Final = {"": Decimal(1), "global": Decimal(1), "not_available": Decimal(1), "us": Decimal("1.1")}
 """US-only inference costs 1.1 times every class: https://platform.claude.com/docs/en/about-claude/pricing."""
 
+_SHALLOW: Final = reprlib.Repr()
+"""Shows values of any depth. Texts stay whole: a secret that was cut cannot be masked."""
+_SHALLOW.maxstring = _SHALLOW.maxother = 1_000_000
+
 _MILLION: Final = Decimal(1_000_000)
+
+_MOST: Final = 1_000_000
+"""USD per million tokens: no price is higher than a dollar for each token."""
 
 
 class PriceError(ValueError):
@@ -127,9 +135,12 @@ def user_prices(config_dir: str | Path | None) -> tuple[PriceEntry, ...]:
     """
     if config_dir is None:
         return ()
-
-    file = Path(config_dir) / USER_FILE
-    return read_prices(file)[0] if file.is_file() else ()
+    try:
+        return read_prices(Path(config_dir) / USER_FILE)[0]
+    except PriceError as error:
+        if isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
+            return ()
+        raise
 
 
 def read_prices(file: Path) -> tuple[tuple[PriceEntry, ...], str]:
@@ -142,7 +153,9 @@ def read_prices(file: Path) -> tuple[tuple[PriceEntry, ...], str]:
 
     try:
         content = tomllib.loads(file.read_text(encoding="utf-8"), parse_float=Decimal)
-    except (OSError, ValueError) as exc:
+    except OSError as exc:
+        raise PriceError(f"{file}: {exc.strerror}") from exc
+    except (ValueError, ArithmeticError, RecursionError) as exc:
         raise PriceError(f"{file}: {' '.join(str(exc).split())}") from exc
 
     for key in content.keys() - {"version", "price"}:
@@ -150,8 +163,10 @@ def read_prices(file: Path) -> tuple[tuple[PriceEntry, ...], str]:
 
     entries = content.get("price", [])
     if not isinstance(entries, list):
-        raise PriceError(f"{file}: price = {entries!r} is not a list of tables: write [[price]]")
-    return tuple(_entry(entry, file) for entry in cast("list[object]", entries)), str(content.get("version", ""))
+        raise PriceError(f"{file}: price = {_shown(entries)} is not a list of tables: write [[price]]")
+    version = content.get("version", "")
+    known = str(version) if isinstance(version, str | int | date) else ""
+    return tuple(_entry(entry, file) for entry in cast("list[object]", entries)), known
 
 
 @cache
@@ -203,7 +218,7 @@ def _without_date(model: str) -> str:
 
 def _entry(raw: object, file: Path) -> PriceEntry:
     if not isinstance(raw, Mapping):
-        raise PriceError(f"{file}: price = {raw!r} is not a table: write [[price]]")
+        raise PriceError(f"{file}: price = {_shown(raw)} is not a table: write [[price]]")
 
     values = cast("Mapping[str, object]", raw)
     known = ("model", "from", "until", *_AMOUNTS)
@@ -212,7 +227,7 @@ def _entry(raw: object, file: Path) -> PriceEntry:
 
     model = values.get("model")
     if not isinstance(model, str) or not model:
-        raise PriceError(f"{file}: model = {model!r} in [[price]] is no model id")
+        raise PriceError(f"{file}: model = {_shown(model)} in [[price]] is no model id")
 
     amounts = {key: _amount(values.get(key), f"{file}: {key} of {model!r}", key in _NEEDED) for key in _AMOUNTS}
     return PriceEntry(
@@ -228,14 +243,21 @@ def _amount(value: object, where: str, needed: bool) -> Decimal | None:
     if value is None and not needed:
         return None
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
-        raise PriceError(f"{where} = {value!r} is no number")
-    if not Decimal(value).is_finite() or value < 0:
-        raise PriceError(f"{where} = {value} is no price")
+        raise PriceError(f"{where} = {_shown(value)} is no number")
+    if not Decimal(value).is_finite() or not 0 <= value <= _MOST:
+        raise PriceError(f"{where} = {_shown(value)} is no price")
     return Decimal(value)
+
+
+def _shown(value: object) -> str:
+    try:
+        return str(value) if isinstance(value, Decimal) else _SHALLOW.repr(value)
+    except ValueError:
+        return "a number too long to show"
 
 
 def _day(values: Mapping[str, object], key: str, file: Path) -> date | None:
     value = values.get(key)
     if value is None or (isinstance(value, date) and not isinstance(value, datetime)):
         return value
-    raise PriceError(f"{file}: {key} = {value!r} of {values['model']!r} is no date: write {key} = 2026-10-07")
+    raise PriceError(f"{file}: {key} = {_shown(value)} of {values['model']!r} is no date: write {key} = 2026-10-07")

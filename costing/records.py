@@ -26,7 +26,7 @@ class CallStart(NamedTuple):
     backend: str
     model: str
     endpoint: str = ""
-    """Host (and port) that is asked; empty where none is."""
+    """An address without its scheme (host, port and path), or the path of a script; empty where nobody is asked."""
     rubric: str = ""
     """Id and version, for example `turn_end@1`."""
     rubric_hash: str = ""
@@ -106,8 +106,6 @@ class DecisionLine(NamedTuple):
     transcript_path: str = ""
     reply_chars: int | None = None
     client_version: str = ""
-    version: str = ""
-    """Ours."""
 
 
 class Decision(NamedTuple):

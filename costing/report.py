@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any, Final, Literal, NamedTuple, get_args
 
+from .amounts import plain, sum_costs
 from .database import Database
-from .ledger import plain, sum_costs
+from .rows import MOST
 
 By = Literal["day", "model", "project", "outcome"]
 WAYS: Final[tuple[By, ...]] = get_args(By)
@@ -83,8 +84,21 @@ def report_json(report: Report) -> dict[str, object]:
     """
     Give a report as plain data: money as decimal strings, or null where it is unknown.
     """
-    rows = [{report.by: row.key, **_json(row)} for row in report.rows]
-    return {"by": report.by, "rows": rows, "total": _json(report.total)}
+    return {"by": report.by, "rows": _json_rows(report), "total": _json(report.total)}
+
+
+def report_csv(report: Report) -> str:
+    """
+    Give the rows of a report as CSV, with the names and values that they have in `report_json`; what is unknown is empty.
+    """
+    import csv
+    from io import StringIO
+
+    text = StringIO()
+    lines = csv.DictWriter(text, (report.by, *_json(report.total)), lineterminator="\n")
+    lines.writeheader()
+    lines.writerows(_json_rows(report))
+    return text.getvalue()
 
 
 _KEYS: Final[dict[By, str]] = {
@@ -107,7 +121,12 @@ _DECISIONS: Final[dict[By, str]] = {
 
 def _calls_sql(by: By) -> str:
     # Grouped by cost too, so that the database adds up whole numbers only and money is multiplied here, exactly.
-    sums = ", ".join(f"COALESCE(SUM(calls.{name}), 0)" for name in _COUNTED)
+    # A count that is damaged counts as nothing, as one that never arrived.
+    sums = ", ".join(
+        f"COALESCE(SUM(CASE WHEN typeof(calls.{name}) = 'integer' AND calls.{name} BETWEEN 0 AND {MOST}"
+        f" THEN calls.{name} END), 0)"
+        for name in _COUNTED
+    )
     return (
         f"SELECT {_KEYS[by]}, calls.cost_usd, COUNT(*), {sums} FROM calls"  # noqa: S608
         " LEFT JOIN decisions ON decisions.id = calls.decision_id GROUP BY 1, 2"
@@ -121,6 +140,10 @@ def _total(key: str, decisions: int, groups: Iterable[tuple[Any, ...]]) -> Total
     tokens = [sum(group[2 + place] for group in groups) for place in range(len(_COUNTED))]
     known = spent.usd if spent.unknown < calls or not calls else None
     return Total(key, decisions, calls, *tokens, cost_usd=known, unknown_costs=spent.unknown)
+
+
+def _json_rows(report: Report) -> list[dict[str, object]]:
+    return [{report.by: row.key, **_json(row)} for row in report.rows]
 
 
 def _json(row: Total) -> dict[str, object]:

@@ -1,8 +1,10 @@
 -- Migration 1. Never edited once released: a change is a new file with the next number.
 -- Times are ISO 8601 in UTC with milliseconds, money is a plain decimal in a text column, yes and no are 1 and 0.
 
+-- `number` grows in the order of writing, where two lines have the same time.
 CREATE TABLE decisions (
-    id TEXT PRIMARY KEY NOT NULL,
+    number INTEGER PRIMARY KEY,
+    id TEXT UNIQUE NOT NULL,
     at TEXT NOT NULL,
     event TEXT NOT NULL,
     session_id TEXT NOT NULL,
@@ -18,15 +20,15 @@ CREATE TABLE decisions (
     hook_ms INTEGER,
     transcript_path TEXT NOT NULL,
     reply_chars INTEGER,
-    client_version TEXT NOT NULL,
-    version TEXT NOT NULL
+    client_version TEXT NOT NULL
 );
 CREATE INDEX decisions_at ON decisions (at);
 CREATE INDEX decisions_session ON decisions (session_id, at);
 
 -- One line per try, written before the try is sent. No outcome: it never ended as far as we know.
 CREATE TABLE calls (
-    id TEXT PRIMARY KEY NOT NULL,
+    number INTEGER PRIMARY KEY,
+    id TEXT UNIQUE NOT NULL,
     decision_id TEXT NOT NULL,
     at TEXT NOT NULL,
     event TEXT NOT NULL,
@@ -65,6 +67,7 @@ CREATE TABLE turns (
     session_id TEXT NOT NULL,
     agent_id TEXT NOT NULL,
     spent INTEGER NOT NULL DEFAULT 0,
+    unsure INTEGER NOT NULL DEFAULT 0,
     cap_told INTEGER NOT NULL DEFAULT 0,
     updated_at TEXT NOT NULL
 );
@@ -84,7 +87,6 @@ CREATE TABLE holds (
     id INTEGER PRIMARY KEY,
     turn_id INTEGER NOT NULL,
     session_id TEXT NOT NULL,
-    agent_id TEXT NOT NULL,
     kind TEXT NOT NULL,
     reason TEXT NOT NULL,
     named TEXT NOT NULL,
@@ -100,9 +102,11 @@ CREATE TABLE notices (
     PRIMARY KEY (session_id, kind)
 );
 
+-- `owner`: the process that asks. Empty: not known.
 CREATE TABLE shared_judgements (
     stop TEXT PRIMARY KEY NOT NULL,
     claimed_at TEXT NOT NULL,
+    owner TEXT NOT NULL DEFAULT '',
     answer TEXT,
     answered_at TEXT
 );

@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Final
 
-from .ledger import Call, Decision
+from .records import Call, Decision
 from .report import Report, Total
-from .tables import money, one_line, table
+from .screen import money, one_line
+from .tables import table
 
 NOTHING_YET: Final = "Nothing recorded yet: the first stop that the hook sees will be the first line here.\n"
 
@@ -57,9 +58,8 @@ def decision_text(decision: Decision) -> str:
         "spent": _counted(line.spent, "of the turn's continuations"),
         "took": _counted(line.hook_ms, "ms"),
         "cost": _cost_of(decision.calls),
-        "dropped": _counted(line.dropped or None, "findings of the judge"),
+        "dropped": _dropped(line.dropped),
         "client": line.client_version,
-        "turngate": line.version,
     }
     lines = _fields(fields)
     for finding in line.findings:
@@ -67,7 +67,7 @@ def decision_text(decision: Decision) -> str:
         lines += ["", f"finding: {one_line(finding.fault)}{held}"]
         lines += _fields({"quote": finding.quote, "reason": finding.reason}, indent="  ")
     for call in decision.calls:
-        lines += ["", f"call: {call.id}", *_fields(_call_fields(call), indent="  ")]
+        lines += ["", f"call: {one_line(call.id)}", *_fields(_call_fields(call), indent="  ")]
     return _text(lines)
 
 
@@ -181,6 +181,14 @@ def _cost(known: Decimal | None, unknown: int) -> str:
     if known is None:
         return f"{unknown} unknown" if unknown > 1 else "unknown"
     return f"{money(known)} + {unknown} unknown" if unknown else money(known)
+
+
+def _dropped(count: int) -> str:
+    if not count:
+        return ""
+    if count == 1:
+        return "1 finding: its quote does not stand in the reply, or its fault is none of the rubric's"
+    return f"{count:,} findings: their quotes do not stand in the reply, or their faults are none of the rubric's"
 
 
 def _counted(count: int | None, of: str) -> str:

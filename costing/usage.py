@@ -44,20 +44,36 @@ def read_usage(raw: Mapping[str, object]) -> Usage | None:
     """
     Read a Messages API `usage` object.
 
-    None where it says nothing certain: no input or output count, or a count that is no whole number from 0 up.
+    None where it says nothing certain: no input or output count, a count that is no whole number from 0 up, or cache
+    writes whose parts are not the whole.
     """
-    writes = _part(raw, "cache_creation") or {"ephemeral_5m_input_tokens": raw.get("cache_creation_input_tokens")}
     details = _part(raw, "output_tokens_details")
     counts = (
         _count(raw.get("input_tokens")),
         _count(raw.get("output_tokens")),
         _count(details.get("thinking_tokens"), missing=0),
-        _count(writes.get("ephemeral_5m_input_tokens"), missing=0),
-        _count(writes.get("ephemeral_1h_input_tokens"), missing=0),
+        *_cache_writes(raw),
         _count(raw.get("cache_read_input_tokens"), missing=0),
     )
     known = [count for count in counts if count is not None]
     return Usage(*known) if len(known) == len(counts) else None
+
+
+def _cache_writes(raw: Mapping[str, object]) -> tuple[int | None, int | None]:
+    """
+    The tokens written for five minutes and for an hour. Five minutes is the API's default, where nothing tells them apart.
+    """
+    whole = raw.get("cache_creation_input_tokens")
+    parts = raw.get("cache_creation")
+    told = {name: part for name, part in _part(raw, "cache_creation").items() if part is not None}
+    if not told:
+        return (_count(whole, missing=0), 0) if not parts or isinstance(parts, Mapping) else (None, None)
+
+    short = _count(told.pop("ephemeral_5m_input_tokens", None), missing=0)
+    long = _count(told.pop("ephemeral_1h_input_tokens", None), missing=0)
+    if short is None or long is None or any(told.values()) or whole not in (None, short + long):
+        return None, None
+    return short, long
 
 
 def _part(raw: Mapping[str, object], key: str) -> Mapping[str, object]:

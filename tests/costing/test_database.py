@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,48 @@ def test_a_file_that_others_may_read_is_closed_to_them(tmp_path: Path) -> None:
     open_database(tmp_path).close()
 
     assert mode(tmp_path / FILE_NAME) == 0o600
+
+
+@pytest.mark.parametrize(
+    ("names", "before", "after"),
+    [
+        pytest.param([], 0o755, 0o700, id="empty"),
+        pytest.param(["turngate.sock", "scripted.jsonl"], 0o775, 0o700, id="only-files-of-ours"),
+        pytest.param(["turngate.sock", "notes.txt"], 0o755, 0o755, id="somebody-elses-file-too"),
+        pytest.param([], 0o1777, 0o1777, id="made-to-be-shared"),
+        pytest.param([], 0o500, 0o500, id="narrower"),
+    ],
+)
+def test_a_folder_of_ours_that_others_may_enter_is_closed_to_them(
+    tmp_path: Path, names: list[str], before: int, after: int
+) -> None:
+    """
+    A state directory made with mode 0755 becomes private when it is opened; one that others use too stays as it is.
+    """
+    folder = tmp_path / "state"
+    open_database(folder).close()
+    for name in names:
+        (folder / name).touch()
+    folder.chmod(before)
+
+    with suppress(StoreError):  # a folder that nobody may write is none for a store
+        open_database(folder).close()
+
+    assert mode(folder) == after
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_a_folder_of_another_user_keeps_its_mode(tmp_path: Path) -> None:
+    """
+    What belongs to somebody else is not ours to close.
+    """
+    folder = tmp_path / "state"
+    folder.mkdir(mode=0o755)
+    os.chown(folder, 54321, 54321)
+
+    open_database(folder).close()
+
+    assert mode(folder) == 0o755
 
 
 def test_a_new_store_has_every_table(database: Database) -> None:

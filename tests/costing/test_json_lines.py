@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 from turngate.costing.json_lines import decision_json
-from turngate.costing.ledger import Call, CallEnd, CallStart, Decision, DecisionLine, FindingLine
+from turngate.costing.records import Call, CallEnd, CallStart, Decision, DecisionLine, FindingLine
 from turngate.costing.usage import Usage
 
 AT = datetime(2026, 11, 30, 12, 0, 0, 123456, tzinfo=UTC)

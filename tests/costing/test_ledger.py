@@ -12,21 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from turngate.costing.amounts import plain, sum_costs
 from turngate.costing.database import StoreError, open_database
-from turngate.costing.ledger import (
-    Call,
-    CallEnd,
-    CallStart,
-    Decision,
-    DecisionLine,
-    FindingLine,
-    Ledger,
-    Spent,
-    plain,
-    sum_costs,
-)
+from turngate.costing.ledger import Ledger
 from turngate.costing.outcomes import CALL_OUTCOMES, OUTCOMES
-from turngate.costing.stamps import new_id, storable
+from turngate.costing.records import Call, CallEnd, CallStart, Decision, DecisionLine, FindingLine, Spent
+from turngate.costing.rows import CALL_COLUMNS, DECISION_COLUMNS, read_call, read_decision
+from turngate.costing.stamps import new_id
 from turngate.costing.usage import Usage
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
@@ -55,7 +47,7 @@ def a_call(ledger: Ledger, cost: str | None, at: datetime = NOW, **fields: objec
     return call_id
 
 
-TEXT = st.text(alphabet=st.characters(codec=None), max_size=20)
+TEXT = st.text(alphabet=st.characters(codec="utf-8"), max_size=20)
 TIMES = st.datetimes(datetime(2020, 1, 1), datetime(2099, 1, 1), timezones=st.just(UTC)).map(  # noqa: DTZ001
     lambda at: at.replace(microsecond=at.microsecond // 1000 * 1000)
 )
@@ -93,18 +85,13 @@ LINES = st.builds(
     transcript_path=TEXT,
     reply_chars=st.none() | COUNTS,
     client_version=TEXT,
-    version=TEXT,
 )
-
-
-def as_stored(record: tuple[object, ...]) -> tuple[object, ...]:
-    return tuple(storable(value) if isinstance(value, str) else value for value in record)
 
 
 @given(start=STARTS, end=st.none() | ENDS)
 def test_a_call_comes_back_as_it_was_written(shared_ledger: Ledger, start: CallStart, end: CallEnd | None) -> None:
     """
-    Every field of a try, ended or not, is read back the same, but for lone surrogates.
+    Every field of a try, ended or not, is read back the same.
     """
     start = start._replace(decision_id=new_id(NOW))
     call_id = shared_ledger.open_call(start)
@@ -114,22 +101,42 @@ def test_a_call_comes_back_as_it_was_written(shared_ledger: Ledger, start: CallS
     (found,) = shared_ledger.calls(decision_id=start.decision_id)
 
     assert found.id == call_id
-    assert tuple(found.start) == as_stored(start)
-    assert found.end == (None if end is None else CallEnd(*as_stored(end)))  # pyright: ignore[reportArgumentType]
+    assert found.start == start
+    assert found.end == end
 
 
 @given(line=LINES)
 def test_a_decision_comes_back_as_it_was_written(shared_ledger: Ledger, line: DecisionLine) -> None:
     """
-    Every field of a decision is read back the same, but for lone surrogates.
+    Every field of a decision is read back the same.
     """
     decision_id = shared_ledger.record_decision(line)
-    findings = tuple(FindingLine(*as_stored(finding)) for finding in line.findings)  # pyright: ignore[reportArgumentType]
 
     found = shared_ledger.decision(decision_id)
 
-    assert found is not None
-    assert tuple(found.line) == as_stored(line._replace(id=decision_id, findings=findings))
+    assert found == Decision(line._replace(id=decision_id))
+
+
+@pytest.mark.parametrize(
+    ("text", "stored"),
+    [
+        pytest.param("a\ud83d", "a\ufffd", id="first-half-alone"),
+        pytest.param("\udc00b", "\ufffdb", id="second-half-alone"),
+        pytest.param("\ud83d\ude00", "\U0001f600", id="both-halves"),
+    ],
+)
+def test_half_an_emoji_is_stored_as_a_mark(ledger: Ledger, text: str, stored: str) -> None:
+    """
+    A lone surrogate, which no database takes, is replaced wherever it stands; two that belong together are one character.
+    """
+    line = DecisionLine(NOW, "Stop", "pass_clean", "d1", text, text, detail=text)
+    ledger.record_decision(line._replace(findings=(FindingLine(text, text, text),)))
+    call_id = ledger.open_call(CallStart(NOW, text, text, decision_id="d1"))
+    ledger.close_call(call_id, CallEnd("error", detail=text))
+
+    kept = line._replace(session_id=stored, agent_id=stored, detail=stored)
+    call = Call(call_id, CallStart(NOW, stored, stored, decision_id="d1"), CallEnd("error", detail=stored))
+    assert ledger.decision("d1") == Decision(kept._replace(findings=(FindingLine(stored, stored, stored),)), (call,))
 
 
 @given(COSTS)
@@ -168,7 +175,8 @@ def test_a_try_has_its_line_before_it_is_sent(ledger: Ledger, tmp_path: Path) ->
 OPEN_AND_HANG = """
 import sys, datetime, time
 from turngate.costing.database import open_database
-from turngate.costing.ledger import CallStart, Ledger
+from turngate.costing.ledger import Ledger
+from turngate.costing.records import CallStart
 ledger = Ledger(open_database(sys.argv[1]))
 print(ledger.open_call(CallStart(datetime.datetime.now(datetime.timezone.utc), "anthropic", "m")), flush=True)
 time.sleep(60)
@@ -195,7 +203,8 @@ def test_a_killed_call_stays_in_the_ledger_as_unknown(ledger: Ledger, tmp_path: 
 RECORD_FIFTY = """
 import sys, datetime
 from turngate.costing.database import open_database
-from turngate.costing.ledger import CallEnd, CallStart, DecisionLine, Ledger
+from turngate.costing.ledger import Ledger
+from turngate.costing.records import CallEnd, CallStart, DecisionLine
 from turngate.costing.stamps import new_id
 ledger = Ledger(open_database(sys.argv[1], busy_timeout_s=30))
 for number in range(50):
@@ -234,6 +243,22 @@ def test_decisions_come_newest_last_with_their_calls(ledger: Ledger) -> None:
 
     assert [decision.line.id for decision in found] == [ids[2], ids[0]]
     assert [[call.id for call in decision.calls] for decision in found] == [[], [first, second]]
+
+
+def test_lines_of_one_millisecond_keep_the_order_of_writing(ledger: Ledger) -> None:
+    """
+    Decisions and calls of the same time are read back as they were written: their ids are random.
+    """
+    decisions = [ledger.record_decision(DecisionLine(NOW, "Stop", "pass_clean")) for _ in range(9)]
+    calls = [a_call(ledger, "1", decision_id=decisions[0]) for _ in range(9)]
+    ledger.close_call(last := ledger.open_call(a_start()), CallEnd("timeout"))
+
+    assert [decision.line.id for decision in ledger.decisions()] == decisions
+    assert [decision.line.id for decision in ledger.decisions(2)] == decisions[-2:]
+    assert ledger.ids_starting(decisions[0][:9]) == decisions
+    assert [call.id for call in ledger.decisions()[0].calls] == calls
+    assert [call.id for call in ledger.calls()] == [*calls, last]
+    assert [call.outcome for call in ledger.recent_outcomes("api.anthropic.com", 2)] == ["timeout", "answered"]
 
 
 def test_more_decisions_than_a_query_takes_values(ledger: Ledger) -> None:
@@ -275,7 +300,7 @@ def test_an_outcome_outside_the_set_is_a_programming_error(ledger: Ledger) -> No
     assert ledger.calls()[0].end is None
 
 
-def test_the_outcomes_are_those_of_the_design() -> None:
+def test_the_outcomes_are_a_closed_set() -> None:
     """
     The set of decision outcomes is the documented one, each once.
     """
@@ -388,6 +413,21 @@ def test_a_stale_claim_can_be_taken_over(ledger: Ledger, later: timedelta) -> No
     assert ledger.published_judgement("stop") is None
 
 
+def test_shared_answers_older_than_a_minute_are_deleted(ledger: Ledger) -> None:
+    """
+    The next answer takes them away, as the next claim does; it never takes itself away, however long it took.
+    """
+    ledger.claim_judgement("slow", NOW, started_at=NOW)
+    ledger.claim_judgement("old", NOW, started_at=NOW)
+    ledger.publish_judgement("old", "clean", NOW)
+
+    ledger.publish_judgement("slow", "late", NOW + timedelta(seconds=61))
+
+    assert ledger.database.rows("SELECT stop, answer FROM shared_judgements") == [("slow", "late")]
+    ledger.claim_judgement("next", NOW + timedelta(seconds=62), started_at=NOW)
+    assert ledger.database.rows("SELECT stop, answer FROM shared_judgements") == [("next", None)]
+
+
 CLAIM = """
 import sys, datetime
 from turngate.costing.database import open_database
@@ -424,3 +464,86 @@ def test_a_locked_ledger_is_a_store_error(tmp_path: Path) -> None:
             with pytest.raises(StoreError, match="locked"):
                 ledger.claim_judgement("stop", NOW, started_at=NOW)
         ledger.open_call(a_start())
+
+
+def test_a_locked_store_can_be_waited_for_less(tmp_path: Path) -> None:
+    """
+    A shorter wait is of that write only.
+    """
+    with open_database(tmp_path) as holder, open_database(tmp_path, busy_timeout_s=30) as database:
+        with holder.write(), pytest.raises(StoreError, match="locked"):
+            Ledger(database).open_call(a_start(), wait_s=0.01)
+
+        assert database.rows("PRAGMA busy_timeout") == [(30_000,)]
+
+
+def test_the_end_of_a_call_brings_its_beginning_where_that_is_missing(ledger: Ledger) -> None:
+    """
+    Settled with or without an opened line, and as often as one likes, it is one line.
+    """
+    opened = ledger.open_call(a_start())
+    assert ledger.settle_call(opened, a_start(), CallEnd("answered")) == opened
+    missing = ledger.settle_call("", a_start(NOW + MINUTE), CallEnd("timeout"))
+    ledger.settle_call(missing, a_start(NOW + MINUTE), CallEnd("timeout"))
+
+    assert [(call.id, call.end) for call in ledger.calls()] == [
+        (opened, CallEnd("answered")),
+        (missing, CallEnd("timeout")),
+    ]
+
+
+@pytest.mark.parametrize("at", ["garbage", "", "2026-11-30", "2026-11-30T00:00:00", "9999-12-31T23:59:59.999Z"])
+def test_a_call_with_a_damaged_time_is_no_recent_call(ledger: Ledger, at: str) -> None:
+    """
+    What the hook reads is not known then; it never breaks.
+    """
+    a_call(ledger, "1")
+    with ledger.database.write() as connection:
+        connection.execute("UPDATE calls SET at = ?, latency_ms = 'x'", (at,))
+
+    assert ledger.recent_outcomes("api.anthropic.com", 5) == []
+    assert ledger.last_call_at("abc", "claude-sonnet-5-5", "api.anthropic.com") is None
+
+
+@pytest.mark.parametrize("fields", ["{", "[[1], 2]", "null", "7", "[" * 100_000, b"\xff"])
+def test_damaged_refusals_are_no_refusals(ledger: Ledger, fields: object) -> None:
+    """
+    The endpoint is asked with all fields again, and what it refuses is remembered anew.
+    """
+    where = ("api.anthropic.com", "m")
+    ledger.remember_refused_fields(*where, ["effort"], at=NOW)
+    with ledger.database.write() as connection:
+        connection.execute("UPDATE endpoint_refusals SET fields = ?", (fields,))
+
+    assert ledger.refused_fields(*where, now=NOW) == ()
+    ledger.remember_refused_fields(*where, ["thinking"], at=NOW)
+    assert ledger.refused_fields(*where, now=NOW) == ("thinking",)
+
+
+VALUES = st.none() | st.integers(-(2**63), 2**63 - 1) | st.floats() | TEXT | st.binary(max_size=9)
+
+
+@given(st.lists(VALUES, min_size=len(CALL_COLUMNS), max_size=len(CALL_COLUMNS)))
+def test_any_call_row_can_be_read(row: list[object]) -> None:
+    """
+    Whatever a database can hold gives a call whose values have their types.
+    """
+    call, _ = read_call(row)
+
+    assert isinstance(call.id, str)
+    assert call.start.at.tzinfo is not None
+    if call.end is not None:
+        assert call.end.usage is None or all(type(count) is int and count >= 0 for count in call.end.usage)
+        assert call.end.cost_usd is None or call.end.cost_usd.is_finite()
+
+
+@given(st.lists(VALUES, min_size=len(DECISION_COLUMNS), max_size=len(DECISION_COLUMNS)))
+def test_any_decision_row_can_be_read(row: list[object]) -> None:
+    """
+    Whatever a database can hold gives a line whose values have their types.
+    """
+    line, _ = read_decision(row)
+
+    assert line.at.tzinfo is not None
+    assert all(isinstance(text, str) for text in (line.id, line.event, line.outcome, line.detail))
+    assert line.spent is None or line.spent >= 0

@@ -253,6 +253,7 @@ def test_no_file_means_no_prices_of_the_users_own(tmp_path: Path) -> None:
     ("content", "says"),
     [
         pytest.param("price = [", "Invalid value", id="no-toml"),
+        pytest.param("price = " + "[" * 100_000, "prices.toml", id="deep-nesting"),
         pytest.param('[[prices]]\nmodel = "m"', "unknown key 'prices'", id="unknown-table"),
         pytest.param("price = 3", "price = 3", id="price-is-a-number"),
         pytest.param("price = [3]", "price = 3", id="entry-is-a-number"),
@@ -287,6 +288,16 @@ def test_a_file_of_prices_that_is_no_text_is_a_price_error(tmp_path: Path) -> No
     (tmp_path / "prices.toml").write_bytes(b"\xff\xfe")
 
     with pytest.raises(PriceError):
+        user_prices(tmp_path)
+
+
+def test_a_folder_in_place_of_the_file_is_a_price_error(tmp_path: Path) -> None:
+    """
+    What is there and cannot be read is told; only what is not there is nothing.
+    """
+    (tmp_path / "prices.toml").mkdir()
+
+    with pytest.raises(PriceError, match=r"prices\.toml: Is a directory"):
         user_prices(tmp_path)
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from turngate.costing.database import FILE_NAME, Database, open_database
-from turngate.costing.ledger import CallEnd, CallStart, DecisionLine, Ledger
-from turngate.costing.report import WAYS, By, Total, report, report_json
+from turngate.costing.ledger import Ledger
+from turngate.costing.records import CallEnd, CallStart, DecisionLine
+from turngate.costing.report import WAYS, By, Total, report, report_csv, report_json
 from turngate.costing.usage import Usage
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
@@ -124,6 +125,21 @@ def test_json_has_plain_decimals_and_null(database: Database) -> None:
         ],
         "total": expected(decisions=2, calls=2, cost_usd="0.0000001", unknown_costs=1),
     }
+
+
+def test_csv_has_the_columns_of_json(database: Database) -> None:
+    """
+    One row for each of the report's, money as a plain decimal and nothing where it is unknown.
+    """
+    decide(database, "pass_clean", ["0.0000001"])
+    decide(database, "pass_judge_error", [None], project='/q, "r"')
+
+    assert report_csv(report(database, "project")) == (
+        "project,decisions,calls,input_tokens,output_tokens,thinking_tokens,"
+        "cache_write_5m_tokens,cache_write_1h_tokens,cache_read_tokens,cost_usd,unknown_costs\n"
+        "/p,1,1,10,1,1,1,1,1,0.0000001,0\n"
+        '"/q, ""r""",1,1,10,1,1,1,1,1,,1\n'
+    )
 
 
 def expected(**fields: object) -> dict[str, object]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from turngate.costing.ledger import Call, CallEnd, CallStart, Decision, DecisionLine, FindingLine
+from turngate.costing.records import Call, CallEnd, CallStart, Decision, DecisionLine, FindingLine
 from turngate.costing.report import Report, Total
 from turngate.costing.text import NOTHING_YET, decision_text, log_text, report_text
 from turngate.costing.usage import Usage
@@ -33,7 +33,6 @@ HELD = Decision(
         spent=1,
         hook_ms=1400,
         reply_chars=21,
-        version="0.1.0",
     ),
     (Call("1m8ptjazajehztq", START, END), Call("1m8ptjazb000000", START._replace(try_number=2), None)),
 )
@@ -82,7 +81,6 @@ reply:      21 characters
 spent:      1 of the turn's continuations
 took:       1,400 ms
 cost:       $0.0025 + 1 unknown
-turngate:   0.1.0
 
 finding: claim (held the turn)
   quote:  All tests pass.

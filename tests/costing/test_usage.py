@@ -26,6 +26,9 @@ KEYS = (
 )
 
 
+WROTE_1000: dict[str, object] = {"input_tokens": 1, "output_tokens": 1, "cache_creation_input_tokens": 1000}
+
+
 @pytest.mark.parametrize(
     ("raw", "usage"),
     [
@@ -67,6 +70,34 @@ KEYS = (
             id="nulls",
         ),
         pytest.param({"input_tokens": 0, "output_tokens": 0}, Usage(), id="zeros"),
+        pytest.param({**WROTE_1000, "cache_creation": None}, Usage(1, 1, 0, 1000), id="whole-and-null"),
+        pytest.param({**WROTE_1000, "cache_creation": {}}, Usage(1, 1, 0, 1000), id="whole-and-no-parts"),
+        pytest.param(
+            {**WROTE_1000, "cache_creation": {"ephemeral_5m_input_tokens": None}},
+            Usage(1, 1, 0, 1000),
+            id="whole-and-null-parts",
+        ),
+        pytest.param(
+            {
+                **WROTE_1000,
+                "cache_creation": {"ephemeral_5m_input_tokens": 400, "ephemeral_1h_input_tokens": 600, "x": 0},
+            },
+            Usage(1, 1, 0, 400, 600),
+            id="parts-are-the-whole",
+        ),
+        pytest.param(
+            {**WROTE_1000, "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0}},
+            None,
+            id="parts-are-less",
+        ),
+        pytest.param({**WROTE_1000, "cache_creation": {"ephemeral_24h_input_tokens": 1000}}, None, id="unknown-part"),
+        pytest.param({**WROTE_1000, "cache_creation": {"x": 1}}, None, id="odd-part"),
+        pytest.param({**WROTE_1000, "cache_creation": [1000]}, None, id="parts-in-a-list"),
+        pytest.param(
+            {"input_tokens": 1, "output_tokens": 1, "cache_creation": {"ephemeral_24h_input_tokens": 9}},
+            None,
+            id="unknown-part-without-a-whole",
+        ),
         pytest.param({"input_tokens": 1}, None, id="no-output"),
         pytest.param({"output_tokens": 1}, None, id="no-input"),
         pytest.param({}, None, id="empty"),
