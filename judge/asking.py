@@ -9,25 +9,23 @@ import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..rubric.render import CeilingTooLow, render
 from .bounded_loop import DeadlinePassed, before, in_thread, run
-from .breaker import LOOK_BACK, is_open
-from .budget import spent_budget
 from .clock import utc_now
 from .context import CallContext
 from .errors import FieldsRefused, JudgeError
+from .held_back import held_back
 from .judgement import Ask, Judgement
-from .quiet_ledger import QuietLedger
 from .settings import JudgeSettings
 from .trying import Answer, Tries
 
 if TYPE_CHECKING:
-    from ..costing.ledger import Ledger
     from ..rubric.library import Rubric
     from ..rubric.turn import Turn
     from .models.base import Model
+    from .quiet_ledger import QuietLedger
 
 CACHE_LIFETIME = timedelta(minutes=5)
 """How long the vendor keeps what was written to the prompt cache."""
@@ -46,7 +44,8 @@ class Asking(NamedTuple):
     endpoint: str
     """As the ledger names it: host, port and path."""
     model: str
-    ledger: Ledger | None
+    ledger: QuietLedger
+    """One for each judgement."""
     context: CallContext = CallContext()
     prices_folder: Path | None = None
     """Where a user's own prices lie."""
@@ -61,8 +60,7 @@ def ask_with(open_model: Callable[[], Model], asking: Asking, *, deadline_at: fl
     """
 
     def ask(turn: Turn) -> Judgement:
-        held_back = _held_back(asking)
-        return held_back or run(_open_and_judge(turn, open_model, asking, deadline_at))
+        return _held_back(asking) or run(_open_and_judge(turn, open_model, asking, deadline_at))
 
     return ask
 
@@ -81,32 +79,31 @@ async def _open_and_judge(turn: Turn, open_model: Callable[[], Model], asking: A
         model = await before(deadline_at, in_thread(open_model))
     except DeadlinePassed:
         return _judgement(asking, Answer("timeout", detail="the deadline passed before the model could be asked"))
-    except (JudgeError, ImportError) as error:
+    except Exception as error:  # importing an SDK runs other people's code
         return _judgement(asking, Answer("error", detail=" ".join(str(error).split())[:200]))
 
     judgement = await _judge(turn, model, asking, deadline_at)
-    with contextlib.suppress(DeadlinePassed, OSError, RuntimeError):
+    with contextlib.suppress(Exception):  # the answer is there: nothing in closing may take it away
         await before(time.monotonic() + CLOSING_S, model.close())
     return judgement
 
 
 async def _judge(turn: Turn, model: Model, asking: Asking, deadline_at: float) -> Judgement:
-    ledger = QuietLedger(asking.ledger)
     try:
         request = render(asking.rubric, turn, max_input_tokens=asking.settings.max_input_tokens)
     except CeilingTooLow as error:
-        return _without_call(asking, "no_judge", f"judge.{error}")
-    tries = Tries(model, request, asking, ledger, cached=_is_cached(asking, ledger), deadline_at=deadline_at)
-    answer = await _answer(tries, asking, ledger)
+        return Judgement("no_judge", None, f"judge.{error}", asking.rubric.label, asking.rubric.hash)
+    tries = Tries(model, request, asking, cached=_is_cached(asking), deadline_at=deadline_at)
+    answer = await _answer(tries, asking)
     return _judgement(asking, answer, tuple(tries.calls))
 
 
-async def _answer(tries: Tries, asking: Asking, ledger: QuietLedger) -> Answer:
+async def _answer(tries: Tries, asking: Asking) -> Answer:
     """
     Ask, each time without the fields that the endpoint turned away; what it refused is remembered once it answers.
     """
     where = (asking.endpoint, asking.model)
-    known = ledger.attempt(
+    known = asking.ledger.attempt(
         lambda found: frozenset(found.refused_fields(*where, now=asking.clock())), otherwise=frozenset[str]()
     )
     without = known
@@ -125,41 +122,30 @@ async def _answer(tries: Tries, asking: Asking, ledger: QuietLedger) -> Answer:
     new = without - known
     if new:
         at = asking.clock()
-        ledger.attempt(lambda found: found.remember_refused_fields(*where, new, at=at), otherwise=None)
+        asking.ledger.attempt(lambda found: found.remember_refused_fields(*where, new, at=at), otherwise=None)
     return answer
 
 
 def _held_back(asking: Asking) -> Judgement | None:
-    """
-    Give the judgement of a judge that must not be asked now: no money, or an endpoint that is down.
-    """
-    ledger, now = QuietLedger(asking.ledger), asking.clock()
-    session_id = asking.context.session_id
-    spent = ledger.attempt(lambda found: spent_budget(found, asking.settings, session_id, now), otherwise="")
-    if spent:
-        return _without_call(asking, "budget", spent)
-
-    recent = ledger.attempt(lambda found: found.recent_outcomes(asking.endpoint, LOOK_BACK), otherwise=[])
-    if is_open(recent, now):
-        return _without_call(
-            asking, "breaker_open", f"{asking.endpoint} failed too often in a row; left alone a minute"
-        )
-    return None
+    return held_back(
+        asking.settings,
+        asking.rubric,
+        asking.ledger,
+        endpoint=asking.endpoint,
+        session_id=asking.context.session_id,
+        now=asking.clock(),
+    )
 
 
-def _is_cached(asking: Asking, ledger: QuietLedger) -> bool:
+def _is_cached(asking: Asking) -> bool:
     # Writing the cache costs a quarter more than plain input, and pays only when somebody reads it in time.
     if asking.settings.cache != "auto":
         return asking.settings.cache == "on"
 
     where = (asking.rubric.hash, asking.model, asking.endpoint)
-    last = ledger.attempt(lambda found: found.last_call_at(*where), otherwise=None)
+    last = asking.ledger.attempt(lambda found: found.last_call_at(*where), otherwise=None)
     return last is not None and timedelta() <= asking.clock() - last < CACHE_LIFETIME
 
 
 def _judgement(asking: Asking, answer: Answer, calls: tuple[str, ...] = ()) -> Judgement:
     return Judgement(answer.outcome, answer.verdict, answer.detail, asking.rubric.label, asking.rubric.hash, calls)
-
-
-def _without_call(asking: Asking, outcome: Literal["budget", "breaker_open", "no_judge"], detail: str) -> Judgement:
-    return Judgement(outcome, None, detail, asking.rubric.label, asking.rubric.hash)

@@ -11,8 +11,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from .clock import utc_now
 from .context import CallContext
-from .judgement import Ask, Judgement
+from .held_back import held_back
+from .judgement import Judgement
+from .quiet_ledger import QuietLedger
 from .settings import VARIABLE_NAME, JudgeSettings
 
 if TYPE_CHECKING:
@@ -26,11 +29,10 @@ VENDOR_URL = "https://api.anthropic.com"
 
 class NoJudge(NamedTuple):
     """
-    Nobody can be asked. `reason` is one line without secrets for the person; `chosen` where the user wants it so.
+    Nobody can be asked. `reason` is one line without secrets for the person.
     """
 
     reason: str
-    chosen: bool = False
 
 
 class Target(NamedTuple):
@@ -55,6 +57,54 @@ class Target(NamedTuple):
         return f"Target(backend={self.backend!r}, model={self.model!r}, endpoint={self.endpoint!r}, key=...)"
 
 
+class Judge(NamedTuple):
+    """
+    Somebody to ask about one stop: an `Ask` that also says beforehand whether it would make a call.
+    """
+
+    target: Target
+    rubric: Rubric
+    settings: JudgeSettings
+    ledger: Ledger | None
+    quiet_ledger: QuietLedger
+    context: CallContext
+    deadline_at: float
+    prices_folder: Path | None
+
+    def held_back(self) -> Judgement | None:
+        """
+        Give the judgement of one who must not be asked now, for a spent budget or an open breaker; cheap.
+        """
+        return held_back(
+            self.settings,
+            self.rubric,
+            self.quiet_ledger,
+            endpoint=self.target.place,
+            session_id=self.context.session_id,
+            now=utc_now(),
+        )
+
+    def __call__(self, turn: Turn) -> Judgement:
+        """
+        Judge a turn; what `held_back` would say counts here too.
+        """
+        from .asking import Asking, ask_with
+
+        target, settings = self.target, self.settings
+        asking = Asking(
+            self.rubric,
+            settings,
+            target.backend,
+            target.place,
+            target.model,
+            self.quiet_ledger,
+            self.context,
+            prices_folder=self.prices_folder,
+        )
+        ask = ask_with(lambda: open_model(target, settings, self.ledger), asking, deadline_at=self.deadline_at)
+        return ask(turn)
+
+
 def connect(
     settings: JudgeSettings,
     environ: Mapping[str, str],
@@ -64,7 +114,7 @@ def connect(
     deadline_at: float,
     scripted: Path | None = None,
     prices_folder: Path | None = None,
-) -> Ask | NoJudge:
+) -> Judge | NoJudge:
     """
     Give the judge that the settings and the environment name.
 
@@ -79,15 +129,7 @@ def connect(
     if isinstance(rubric, NoJudge):
         return rubric
 
-    def ask(turn: Turn) -> Judgement:
-        from .asking import Asking, ask_with
-
-        asking = Asking(
-            rubric, settings, target.backend, target.place, target.model, ledger, context, prices_folder=prices_folder
-        )
-        return ask_with(lambda: open_model(target, settings, ledger), asking, deadline_at=deadline_at)(turn)
-
-    return ask
+    return Judge(target, rubric, settings, ledger, QuietLedger(ledger), context, deadline_at, prices_folder)
 
 
 def choose(settings: JudgeSettings, environ: Mapping[str, str], scripted: Path | None = None) -> Target | NoJudge:
@@ -95,7 +137,7 @@ def choose(settings: JudgeSettings, environ: Mapping[str, str], scripted: Path |
     Say who would be asked; `doctor` and `install` show it.
     """
     if settings.backend == "off":
-        return NoJudge("judge.backend is off", chosen=True)
+        return NoJudge("judge.backend is off")
     if settings.backend == "scripted":
         if scripted is None:
             return NoJudge("judge.backend is scripted, and there is no script")
@@ -148,8 +190,7 @@ def _key(settings: JudgeSettings, environ: Mapping[str, str]) -> str | NoJudge:
 
     key = environ.get(name, "").strip()
     if not key:
-        how = "" if settings.backend == "anthropic" else " (asking through the claude command line comes later)"
-        return NoJudge(f"no judge: {name} is not set{how}")
+        return NoJudge(f"no judge: {name} is not set")
     if not re.fullmatch(r"[!-~]+", key):
         return NoJudge(f"no judge: the value of {name} is not a key: it has characters that a header cannot carry")
     return key

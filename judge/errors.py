@@ -11,6 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+PASSING_STATUSES = (408, 429)
+"""Those of the 4xx statuses that say nothing about the request itself."""
+
 
 class JudgeError(Exception):
     """
@@ -30,6 +33,13 @@ class JudgeError(Exception):
         self.status = status
         self.request_id = request_id
         self.raw_usage = raw_usage
+
+    @property
+    def is_rejection(self) -> bool:
+        """
+        Whether the endpoint is there and does not take this request: another key, model or field may be taken.
+        """
+        return self.status is not None and 400 <= self.status < 500 and self.status not in PASSING_STATUSES
 
 
 class ModelUnavailable(JudgeError):

@@ -11,9 +11,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from ..costing.database import StoreError
-from ..rubric.verdict import Finding, Verdict
+from ..rubric.verdict import Finding, Verdict, masked
 from .clock import utc_now
 from .judgement import Ask, AskOutcome, Judgement
+from .owners import is_gone, this_process
 
 if TYPE_CHECKING:
     from ..costing.ledger import Ledger
@@ -36,18 +37,20 @@ def shared(
 
     The first to come asks and publishes its judgement, whatever it is; the others wait for it until `deadline_at` and
     get it without calls of their own. An answer published before `started_at`, the start of this hook's process, is one
-    to an earlier question, and is asked for anew. Where nothing can be claimed, everyone asks.
+    to an earlier question, and is asked for anew. Where the one who asks is killed, one of the others asks in its place.
+    Where nothing can be claimed, everyone asks.
     """
 
     def ask_or_wait(turn: Turn) -> Judgement:
         if ledger is None:
             return ask(turn)
         try:
-            claimed = ledger.claim_judgement(stop, clock(), started_at=started_at)
+            claimed = ledger.claim_judgement(stop, clock(), started_at=started_at, owner=this_process())
         except StoreError:
             return ask(turn)
 
-        return _ask_and_publish(ask, turn, stop, ledger, clock) if claimed else _wait(stop, ledger, deadline_at)
+        published = None if claimed else _wait(stop, ledger, deadline_at, clock)
+        return published or _ask_and_publish(ask, turn, stop, ledger, clock)
 
     return ask_or_wait
 
@@ -69,10 +72,15 @@ def _publish(stop: str, judgement: Judgement, ledger: Ledger, now: datetime) -> 
         return  # those who wait give up at their deadline
 
 
-def _wait(stop: str, ledger: Ledger, deadline_at: float) -> Judgement:
+def _wait(stop: str, ledger: Ledger, deadline_at: float, clock: Callable[[], datetime]) -> Judgement | None:
+    """
+    Wait for the answer; None where the one who was asking is gone and the asking is now ours.
+    """
     while time.monotonic() < deadline_at:
         try:
             answer = ledger.published_judgement(stop)
+            if answer is None and _is_ours_now(stop, ledger, clock()):
+                return None
         except StoreError as error:
             return Judgement("error", detail=str(error))
         if answer is not None:
@@ -82,11 +90,17 @@ def _wait(stop: str, ledger: Ledger, deadline_at: float) -> Judgement:
     return Judgement("timeout", detail="another hook asks about this stop, and had no answer in time")
 
 
+def _is_ours_now(stop: str, ledger: Ledger, now: datetime) -> bool:
+    owner = ledger.claim_owner(stop)
+    return is_gone(owner) and ledger.take_over_claim(stop, now, gone=owner, owner=this_process())
+
+
 def write_judgement(judgement: Judgement) -> str:
     """
-    Write a judgement as JSON, without the calls: they belong to the one who paid for them.
+    Write a judgement as JSON, masked, and without the calls: they belong to the one who paid for them.
     """
-    return json.dumps(judgement._replace(calls=())._asdict())
+    verdict = None if judgement.verdict is None else masked(judgement.verdict)
+    return json.dumps(judgement._replace(verdict=verdict, calls=())._asdict())
 
 
 def read_judgement(text: str) -> Judgement:
@@ -101,13 +115,21 @@ def read_judgement(text: str) -> Judgement:
         return Judgement(
             outcome,
             None if verdict is None else _verdict(*verdict),
-            fields["detail"],
-            fields["rubric"],
-            fields["rubric_hash"],
+            _known_text(fields["detail"]),
+            _known_text(fields["rubric"]),
+            _known_text(fields["rubric_hash"]),
         )
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         return Judgement("error", detail="the judgement shared by another hook cannot be read")
 
 
-def _verdict(findings: list[list[str]], dropped: int) -> Verdict:
-    return Verdict(tuple(Finding(*finding) for finding in findings), dropped)
+def _verdict(findings: list[list[object]], dropped: object) -> Verdict:
+    if not isinstance(dropped, int):
+        raise TypeError(dropped)
+    return Verdict(tuple(Finding(*map(_known_text, finding)) for finding in findings), dropped)
+
+
+def _known_text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(value)
+    return value

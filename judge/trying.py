@@ -7,11 +7,12 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ..costing.records import CallEnd, CallStart
 from ..costing.usage import Usage, read_usage
-from ..rubric.verdict import UnreadableVerdict, Verdict, parse_verdict
+from ..rubric.masking import mask
+from ..rubric.verdict import Finding, UnreadableVerdict, Verdict, parse_verdict
 from .bounded_loop import DeadlinePassed, before, in_thread
 from .errors import JudgeError
 from .retrying import with_retries
@@ -19,14 +20,14 @@ from .retrying import with_retries
 if TYPE_CHECKING:
     import asyncio
 
-    from ..costing.outcomes import CallOutcome
     from ..rubric.render import Request
     from .asking import Asking
     from .models.base import Completion, Model
-    from .quiet_ledger import QuietLedger
+
+DETAIL_LIMIT = 500
 
 PRICING_S = 1.0
-"""An answer waits no longer than this for its price; the ledger keeps the raw usage to work it out later."""
+"""An answer waits no longer than this for its price; then its cost stays unknown, beside the usage as it came."""
 
 SLACK_S = 1.0
 """The client's own timeout comes after the deadline: a deadline that passes is no broken connection."""
@@ -34,10 +35,10 @@ SLACK_S = 1.0
 
 class Answer(NamedTuple):
     """
-    How a try ended.
+    What the tries came to.
     """
 
-    outcome: CallOutcome
+    outcome: Literal["answered", "timeout", "error", "unreadable", "refused"]
     verdict: Verdict | None = None
     detail: str = ""
 
@@ -50,6 +51,8 @@ class Paid(NamedTuple):
     usage: Usage | None = None
     cost_usd: Decimal | None = None
     price_source: str = ""
+    trouble: str = ""
+    """Why there is no cost, where the prices themselves cannot be used."""
 
 
 class Tries:
@@ -62,7 +65,6 @@ class Tries:
         model: Model,
         request: Request,
         asking: Asking,
-        ledger: QuietLedger,
         *,
         cached: bool,
         deadline_at: float,
@@ -71,7 +73,7 @@ class Tries:
         self._model = model
         self._request = request
         self._asking = asking
-        self._ledger = ledger
+        self._ledger = asking.ledger
         self._cached = cached
         self._deadline_at = deadline_at
         self._number = 0
@@ -92,27 +94,27 @@ class Tries:
         if started >= self._deadline_at:
             raise DeadlinePassed
 
-        call = self._open()
+        start, call = self._open()
         self._warm_prices()
         timeout_s = self._deadline_at - started + SLACK_S
         sent = self._model.complete(self._request, cached=self._cached, without=without, timeout_s=timeout_s)
         try:
             completion = await before(self._deadline_at, sent)
         except DeadlinePassed:
-            self._close(call, CallEnd("timeout", latency_ms=_ms_since(started), detail="cut off by the deadline"))
+            self._close(call, start, CallEnd("timeout", _ms_since(started), detail="cut off by the deadline"))
             raise
         except JudgeError as error:
             latency_ms = _ms_since(started)
-            self._close(call, _failed(error, await self._paid(error.raw_usage, ""), latency_ms))
+            self._close(call, start, _failed(error, await self._paid(error.raw_usage, ""), latency_ms))
             raise
 
         latency_ms = _ms_since(started)
-        answer = _read(completion, self._asking.rubric.faults)
+        answer = _read(completion, self._asking.rubric.faults, self._model)
         paid = await self._paid(completion.raw_usage, completion.model_answered)
-        self._close(call, _ended(answer, completion, paid, latency_ms))
+        self._close(call, start, _ended(answer, completion, paid, latency_ms))
         return answer
 
-    def _open(self) -> str:
+    def _open(self) -> tuple[CallStart, str]:
         self._number += 1
         asking = self._asking
         start = CallStart(
@@ -125,14 +127,15 @@ class Tries:
             try_number=self._number,
             **asking.context._asdict(),
         )
-        call = self._ledger.attempt(lambda ledger: ledger.open_call(start), otherwise="")
+        call = self._ledger.open_call(start)
         if call:
             self.calls.append(call)
-        return call
+        return start, call
 
-    def _close(self, call: str, end: CallEnd) -> None:
-        if call:
-            self._ledger.attempt(lambda ledger: ledger.close_call(call, end), otherwise=None)
+    def _close(self, call: str, start: CallStart, end: CallEnd) -> None:
+        written = self._ledger.end_call(call, start, end)
+        if written and not call:
+            self.calls.append(written)
 
     def _warm_prices(self) -> None:
         # Importing the price table takes 160 to 300 ms: in a thread, while the network is waited for.
@@ -144,6 +147,9 @@ class Tries:
             self._prices = asyncio.ensure_future(in_thread(warm))
 
     async def _paid(self, raw_usage: Mapping[str, object] | None, model_answered: str) -> Paid:
+        """
+        Price a usage. Raises nothing, whatever a price table or a user's file of prices holds.
+        """
         usage = read_usage(raw_usage) if raw_usage else None
         if usage is None or not raw_usage or not await self._prices_are_ready():
             return Paid(usage)
@@ -159,8 +165,10 @@ class Tries:
                 geography=geography if isinstance(geography, str) else "",
                 overrides=user_prices(self._asking.prices_folder),
             )
-        except PriceError:
-            return Paid(usage)
+        except PriceError as error:
+            return Paid(usage, trouble=_one_line(f"no price: {error}"))
+        except Exception as error:  # other people's tables and arithmetic
+            return Paid(usage, trouble=_one_line(f"no price could be worked out: {error}"))
         return Paid(usage, found.cost_usd, found.source)
 
     async def _prices_are_ready(self) -> bool:
@@ -174,14 +182,20 @@ class Tries:
         return self._prices.done() and self._prices.exception() is None
 
 
-def _read(completion: Completion, faults: tuple[str, ...]) -> Answer:
+def _read(completion: Completion, faults: tuple[str, ...], model: Model) -> Answer:
     if completion.stop_reason == "refusal":
         return Answer("refused", detail="the model declined to judge")
     try:
-        return Answer("answered", parse_verdict(completion.text, faults))
+        verdict = parse_verdict(completion.text, faults)
     except UnreadableVerdict as error:
         cut_off = completion.stop_reason in ("max_tokens", "model_context_window_exceeded")
-        return Answer("unreadable", detail=f"cut off by {completion.stop_reason}" if cut_off else str(error))
+        detail = f"cut off by {completion.stop_reason}" if cut_off else model.without_secrets(str(error))
+        return Answer("unreadable", detail=detail)
+
+    # The verdict is JSON within JSON: a secret may have been written with its escapes.
+    clean = model.without_secrets
+    findings = tuple(Finding(fault, clean(quote), clean(reason)) for fault, quote, reason in verdict.findings)
+    return Answer("answered", verdict._replace(findings=findings))
 
 
 def _ended(answer: Answer, completion: Completion, paid: Paid, latency_ms: int) -> CallEnd:
@@ -191,20 +205,33 @@ def _ended(answer: Answer, completion: Completion, paid: Paid, latency_ms: int) 
         model_answered=completion.model_answered,
         raw_usage=completion.raw_usage,
         request_id=completion.request_id or "",
-        detail=answer.detail,
-        **paid._asdict(),
+        usage=paid.usage,
+        cost_usd=paid.cost_usd,
+        price_source=paid.price_source,
+        detail=_joined(answer.detail, paid.trouble),
     )
 
 
 def _failed(error: JudgeError, paid: Paid, latency_ms: int) -> CallEnd:
     return CallEnd(
-        "error",
+        "rejected" if error.is_rejection else "error",
         latency_ms=latency_ms,
         raw_usage=error.raw_usage,
         request_id=error.request_id or "",
-        detail=error.detail,
-        **paid._asdict(),
+        usage=paid.usage,
+        cost_usd=paid.cost_usd,
+        price_source=paid.price_source,
+        detail=_joined(error.detail, paid.trouble),
     )
+
+
+def _joined(*details: str) -> str:
+    return "; ".join(detail for detail in details if detail)
+
+
+def _one_line(text: str) -> str:
+    # A key may stand by mistake in a file of prices too.
+    return " ".join(mask(text).split())[:DETAIL_LIMIT]
 
 
 def _ms_since(started: float) -> int:

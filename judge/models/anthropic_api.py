@@ -10,7 +10,8 @@ from __future__ import annotations
 import ipaddress
 import json
 import logging
-from collections.abc import Mapping
+import zlib
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -19,13 +20,15 @@ import httpx2
 
 from ...rubric.masking import MARK, mask
 from ...rubric.render import Request
-from ..errors import FieldsRefused, JudgeError, ModelUnavailable, NoMessage
+from ..errors import PASSING_STATUSES, FieldsRefused, JudgeError, ModelUnavailable, NoMessage
 from .base import Completion
 
 MAX_RESPONSE_BYTES = 1_000_000
 """A thousand times a verdict; what is longer is cut off, and then is no message."""
 
 MAX_DETAIL_CHARS = 200
+
+MAX_USAGE_CHARS = 10_000
 
 FORMAT, EFFORT, THINKING, CACHE = "output_config.format", "output_config.effort", "thinking", "cache_control"
 """The fields that a judgement can do without: the rubric's text asks for JSON too."""
@@ -72,7 +75,7 @@ class AnthropicModel:
                 http_client=_Client(key, trust_env=not _is_loopback(base_url)),
             )
         except (anthropic.AnthropicError, httpx2.InvalidURL, ImportError, OSError, TypeError, ValueError) as exc:
-            raise ModelUnavailable(self._line(f"no client could be made: {type(exc).__name__}: {exc}")) from exc
+            raise ModelUnavailable(self._line(f"no client could be made: {_why(exc)}")) from exc
 
     async def complete(
         self, request: Request, *, cached: bool, without: frozenset[str], timeout_s: float
@@ -85,14 +88,21 @@ class AnthropicModel:
             response = await self._client.post(
                 "/v1/messages", cast_to=httpx2.Response, body=body, options={"timeout": timeout_s}
             )
+            return self._completion(response)
+        except JudgeError:
+            raise
         except anthropic.APIStatusError as exc:
             raise self._from_status(exc, _optional_fields(body)) from exc
         except (anthropic.APITimeoutError, anthropic.APIConnectionError) as exc:
             raise self._no_connection(exc) from exc
-        except (anthropic.AnthropicError, httpx2.HTTPError, httpx2.InvalidURL, ValueError, TypeError) as exc:
-            raise ModelUnavailable(self._line(f"{type(exc).__name__}: {exc}")) from exc
+        except Exception as exc:  # the SDK's own code, and what an endpoint makes it do
+            raise ModelUnavailable(self._line(f"no answer that can be read: {_why(exc)}")) from exc
 
-        return self._completion(response)
+    def without_secrets(self, text: str) -> str:
+        """
+        Take the key out of a text, for an endpoint may give it back.
+        """
+        return text.replace(self._key, MARK)
 
     async def close(self) -> None:
         """
@@ -125,21 +135,23 @@ class AnthropicModel:
     def _completion(self, response: httpx2.Response) -> Completion:
         message = _json_object(response.content)
         content, stop_reason = message.get("content"), message.get("stop_reason")
+        if content is None and stop_reason == "refusal":
+            content = []
         if not isinstance(content, list):
             kind = response.headers.get("content-type", "no content type")
             raise NoMessage(
                 self._line(f"status {response.status_code} without a message ({kind}, {len(response.content)} bytes)"),
                 status=response.status_code,
                 request_id=_request_id(response),
-                raw_usage=_raw_usage(message),
+                raw_usage=_raw_usage(message, self.without_secrets),
             )
 
         model = message.get("model")
         return Completion(
-            text=_text(cast("list[object]", content)),
+            text=self.without_secrets(_text(cast("list[object]", content))),
             stop_reason=stop_reason if isinstance(stop_reason, str) else "",
-            model_answered=model[:100] if isinstance(model, str) else "",
-            raw_usage=_raw_usage(message),
+            model_answered=self.without_secrets(model)[:100] if isinstance(model, str) else "",
+            raw_usage=_raw_usage(message, self.without_secrets),
             request_id=_request_id(response),
         )
 
@@ -149,7 +161,7 @@ class AnthropicModel:
         facts: dict[str, Any] = {
             "status": error.status_code,
             "request_id": _request_id(error.response),
-            "raw_usage": _raw_usage(body),
+            "raw_usage": _raw_usage(body, self.without_secrets),
         }
         detail = self._line(f"status {error.status_code}: {message or error.response.reason_phrase}")
 
@@ -160,13 +172,13 @@ class AnthropicModel:
             return refused
 
         unavailable = ModelUnavailable(detail, **facts)
-        unavailable.retryable = error.status_code in (408, 429) or error.status_code >= 500
+        unavailable.retryable = error.status_code in PASSING_STATUSES or error.status_code >= 500
         unavailable.retry_after_s = _retry_after_s(error.response.headers)
         return unavailable
 
     def _no_connection(self, error: Exception) -> ModelUnavailable:
         cause = error.__cause__ or error
-        unavailable = ModelUnavailable(self._line(f"no connection: {type(cause).__name__}: {cause}".rstrip(": ")))
+        unavailable = ModelUnavailable(self._line(f"no connection: {_why(cause)}"))
         unavailable.retryable = True
         return unavailable
 
@@ -196,25 +208,52 @@ class _Client(anthropic.DefaultAsyncHttpxClient):
         options.update(stream=True, follow_redirects=False)
         response = await super().send(request, **options)
         try:
-            # An endpoint that gives the key back must not lead it into a log or to the agent.
-            content = (await _read_at_most(response, MAX_RESPONSE_BYTES)).replace(self._key.encode(), MARK.encode())
+            content = await _read_at_most(response, MAX_RESPONSE_BYTES)
         finally:
             await response.aclose()
         headers = [
             (name, value.replace(self._key, MARK))
             for name, value in response.headers.multi_items()
-            if name not in ("content-encoding", "content-length")
+            if name not in ("content-encoding", "content-length", "content-type")
         ]
+        # JSON is UTF-8: a charset that the endpoint declares is a codec of Python's, `hex` and `zlib` included.
+        kind = response.headers.get("content-type", "no content type").partition(";")[0]
+        headers.append(("content-type", kind.replace(self._key, MARK)))
         return httpx2.Response(response.status_code, headers=headers, content=content, request=request)
 
 
 async def _read_at_most(response: httpx2.Response, limit: int) -> bytes:
     content = bytearray()
-    async for piece in response.aiter_bytes():
+    async for piece in response.aiter_raw():
         content += piece
         if len(content) > limit:
             break
-    return bytes(content[:limit])
+    return _unpacked(bytes(content[:limit]), response.headers.get("content-encoding", ""), limit)
+
+
+def _unpacked(content: bytes, encoding: str, limit: int) -> bytes:
+    """
+    Undo a compression that was not asked for, up to a limit; empty where that cannot be done.
+    """
+    encoding = encoding.strip().lower()
+    if encoding in ("", "identity"):
+        return content
+    if encoding not in ("gzip", "x-gzip", "deflate"):
+        return b""
+    try:
+        return zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(content, limit)
+    except zlib.error:
+        return b""
+
+
+def _why(error: BaseException) -> str:
+    if isinstance(error, httpx2.TimeoutException):
+        return "it took too long"
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+    if isinstance(error, httpx2.TransportError):
+        return str(error) or "the connection broke off"
+    return str(error) or type(error).__name__
 
 
 def _sendable(text: str) -> str:
@@ -231,7 +270,7 @@ def _is_loopback(url: str) -> bool:
 
 def _json_object(content: bytes) -> dict[str, Any]:
     try:
-        found: object = json.loads(content)
+        found: object = json.loads(content.decode("utf-8-sig", "replace"))
     except (ValueError, RecursionError):
         return {}
     return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
@@ -248,10 +287,49 @@ def _text(content: list[object]) -> str:
     return "".join(text for text in texts if isinstance(text, str))
 
 
-def _raw_usage(body: Mapping[str, Any]) -> dict[str, object] | None:
+def _raw_usage(body: Mapping[str, Any], clean: Callable[[str], str]) -> dict[str, object] | None:
     usage = _part(body, "usage") or _part(_part(body, "error"), "usage")
-    # It goes into the ledger as it is; an endpoint must not fill the disk with it.
-    return usage if usage and len(json.dumps(usage)) < 10_000 else None
+    if not usage:
+        return None
+    try:
+        # It goes into the ledger as it is; an endpoint must not fill the disk with it.
+        if len(json.dumps(usage)) < MAX_USAGE_CHARS:
+            return cast("dict[str, object]", _cleaned(usage, clean))
+    except (RecursionError, ValueError):
+        pass
+    return _counts(usage)
+
+
+def _counts(usage: Mapping[str, object]) -> dict[str, object]:
+    """
+    Keep of a usage the counts that are priced.
+    """
+    kept: dict[str, object] = {}
+    for name in _PRICED:
+        value = usage.get(name)
+        if isinstance(value, dict):
+            parts = cast("dict[str, object]", value)
+            kept[name] = {part: parts[part] for part in _PRICED_PARTS if isinstance(parts.get(part), int)}
+        elif isinstance(value, int):
+            kept[name] = value
+    return kept
+
+
+_PRICED = (
+    *("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"),
+    *("cache_creation", "output_tokens_details"),
+)
+_PRICED_PARTS = ("ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens", "thinking_tokens")
+
+
+def _cleaned(value: object, clean: Callable[[str], str]) -> object:
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, list):
+        return [_cleaned(item, clean) for item in cast("list[object]", value)]
+    if isinstance(value, dict):
+        return {clean(name): _cleaned(item, clean) for name, item in cast("dict[str, object]", value).items()}
+    return value
 
 
 def _request_id(response: httpx2.Response) -> str | None:
@@ -262,7 +340,10 @@ def _error_message(body: Mapping[str, Any]) -> str:
     # `error.message` as the vendor writes it; gateways also know `message`, `detail` and a plain `error`.
     candidates = (_part(body, "error").get("message"), body.get("message"), body.get("detail"), body.get("error"))
     found = next((c for c in candidates if c), "")
-    return found if isinstance(found, str) else json.dumps(found)
+    try:
+        return found if isinstance(found, str) else json.dumps(found)
+    except (RecursionError, ValueError):
+        return ""
 
 
 def _optional_fields(body: Mapping[str, Any]) -> frozenset[str]:
@@ -315,7 +396,7 @@ def _seconds_until(date: str) -> float | None:
 
     try:
         at = parsedate_to_datetime(date)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError, IndexError):
         return None
     at = at if at.tzinfo else at.replace(tzinfo=UTC)
     return max(0.0, (at - datetime.now(UTC)).total_seconds())

@@ -41,6 +41,12 @@ class Model(Protocol):
         """
         ...
 
+    def without_secrets(self, text: str) -> str:
+        """
+        Replace what must go nowhere, such as the key, in a text that was taken out of an answer.
+        """
+        ...
+
     async def close(self) -> None:
         """
         Let go of connections.

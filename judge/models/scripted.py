@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from ...costing.database import StoreError
 from ..errors import ModelUnavailable
 from .base import Completion
 
@@ -45,6 +46,12 @@ class ScriptedModel:
             raise ModelUnavailable(error)
         return Completion(text, "end_turn", "scripted", _usage(request, text))
 
+    def without_secrets(self, text: str) -> str:
+        """
+        Nothing is secret.
+        """
+        return text
+
     async def close(self) -> None:
         """
         Nothing is open.
@@ -54,7 +61,8 @@ class ScriptedModel:
         try:
             lines = self._script.read_text(encoding="utf-8").splitlines()
         except (OSError, ValueError) as exc:
-            raise ModelUnavailable(f"the script of the scripted judge cannot be read: {type(exc).__name__}") from exc
+            why = exc.strerror if isinstance(exc, OSError) else "it is no text in UTF-8"
+            raise ModelUnavailable(f"the script of the scripted judge cannot be read: {why}") from exc
 
         said = self._said_before()
         if said >= len(lines):
@@ -62,17 +70,20 @@ class ScriptedModel:
         return lines[said]
 
     def _said_before(self) -> int:
+        self._answered += 1
         if self._ledger is None:
-            self._answered += 1
             return self._answered - 1
-        # The line of this very try is open already.
-        return max(0, len(self._ledger.recent_outcomes(str(self._script), 1_000_000)) - 1)
+        try:
+            # The line of this very try is open already.
+            return max(0, len(self._ledger.recent_outcomes(str(self._script), 1_000_000)) - 1)
+        except StoreError:
+            return self._answered - 1
 
 
 def _error(text: str) -> str:
     try:
         found: Any = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return ""
     return str(cast("dict[str, Any]", found).get("error", "")) if isinstance(found, dict) else ""
 

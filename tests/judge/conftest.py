@@ -14,9 +14,10 @@ import pytest
 
 from turngate.costing.database import open_database
 from turngate.costing.ledger import Ledger
-from turngate.judge.connect import CallContext, NoJudge, connect
+from turngate.judge.connect import NoJudge, connect
+from turngate.judge.context import CallContext
 from turngate.judge.judgement import Judgement
-from turngate.judge.messages_api import ScriptedMessagesApi
+from turngate.judge.scripted_api import ScriptedMessagesApi
 from turngate.judge.settings import JudgeSettings
 from turngate.rubric.turn import Turn
 
@@ -67,6 +68,7 @@ def ask_fixture(ledger: Ledger, turn: Turn) -> AskOnce:
         turn: Turn = turn,
         ledger: Ledger | None = ledger,
         context: CallContext | None = None,
+        prices_folder: Path | None = None,
         **settings: Any,
     ) -> Judgement:
         url = api if isinstance(api, str) else api.url
@@ -76,6 +78,7 @@ def ask_fixture(ledger: Ledger, turn: Turn) -> AskOnce:
             ledger,
             context or CallContext(decision_id="d1", session_id="s1"),
             deadline_at=time.monotonic() + deadline_s,
+            prices_folder=prices_folder,
         )
         assert not isinstance(judge, NoJudge), judge.reason
         return judge(turn)

@@ -4,10 +4,13 @@ What leaves for an endpoint: the request's fields and headers, and nothing of th
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
+import resource
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +19,7 @@ import pytest
 
 from turngate.costing.ledger import Ledger
 from turngate.judge.judgement import Judgement
-from turngate.judge.messages_api import ScriptedMessagesApi, Sends, fails
+from turngate.judge.scripted_api import Resets, ScriptedMessagesApi, Sends, fails
 
 AskOnce = Callable[..., Judgement]
 
@@ -33,7 +36,7 @@ def fields(body: dict[str, Any]) -> set[str]:
     return found | ({"thinking"} & body.keys()) | ({"cache_control"} if isinstance(body["system"], list) else set())
 
 
-def test_a_request_has_the_fields_of_the_design(ask: AskOnce) -> None:
+def test_a_request_has_the_fields_that_the_api_takes(ask: AskOnce) -> None:
     """
     A schema, an effort, no thinking in front of the answer, and few tokens to answer with.
     """
@@ -175,7 +178,8 @@ def test_a_fresh_process_writes_nothing_by_itself(tmp_path: Path) -> None:
     """
     code = """
 import sys, time
-from turngate.judge.connect import CallContext, connect
+from turngate.judge.connect import connect
+from turngate.judge.context import CallContext
 from turngate.judge.settings import JudgeSettings
 from turngate.rubric.turn import Turn
 settings = JudgeSettings(backend="anthropic", base_url=sys.argv[1], model=sys.argv[2])
@@ -224,7 +228,7 @@ class TestRefusedFields:
 
         assert outcomes == ["answered", "answered"]
         assert [fields(received.body) == left for received in api.requests] == [False, True, True]
-        assert [call.end and call.end.outcome for call in ledger.calls()] == ["error", "answered", "answered"]
+        assert [call.end and call.end.outcome for call in ledger.calls()] == ["rejected", "answered", "answered"]
 
     def test_several_fields_are_found_one_after_the_other(self, ask: AskOnce) -> None:
         """
@@ -336,3 +340,104 @@ def test_an_answer_that_repeats_the_key_is_read_without_it(ask: AskOnce, ledger:
     assert judgement.verdict.findings
     assert KEY not in repr(judgement)
     assert KEY not in repr(ledger.calls())
+
+
+def escaped(text: str) -> str:
+    return "".join(f"\\u{ord(character):04x}" for character in text)
+
+
+def a_message(text: str, **more: object) -> dict[str, object]:
+    content = [{"type": "text", "text": text}]
+    return {"content": content, "model": "m", "usage": {"input_tokens": 1, "output_tokens": 1}, **more}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(a_message(json.dumps(CLEAN), model="HERE"), id="model"),
+        pytest.param(
+            a_message(json.dumps(CLEAN), usage={"input_tokens": 1, "output_tokens": 1, "HERE": ["HERE"]}), id="usage"
+        ),
+        pytest.param(
+            a_message('{"findings": [{"fault": "claim", "quote": "All tests pass.", "reason": "Key HERE."}]}'),
+            id="reason",
+        ),
+        pytest.param(
+            a_message('{"findings": [{"fault": "claim", "quote": "HERE", "reason": "A key."}]}'),
+            id="quote",
+        ),
+    ],
+)
+@pytest.mark.parametrize("twice", [False, True], ids=["once", "in-the-inner-json-too"])
+def test_a_key_written_with_escapes_is_found(
+    ask: AskOnce, ledger: Ledger, body: dict[str, object], twice: bool
+) -> None:
+    """
+    Wherever it stands in the answer, it reaches neither judgement nor ledger.
+    """
+    written = json.dumps(body).replace("HERE", escaped(KEY).replace("\\", "\\\\") if twice else escaped(KEY))
+    with ScriptedMessagesApi([Sends(200, written.encode())]) as api:
+        judgement = ask(api)
+
+    assert judgement.outcome == "answered"
+    assert KEY not in repr(judgement)
+    assert KEY not in repr(ledger.calls())
+    if "model" in body and not twice:
+        assert KEY.encode() not in Path(ledger.database.path).read_bytes()
+
+
+@pytest.mark.parametrize("key", ["text", "type", "a", "model"])
+def test_a_short_key_does_not_break_what_is_read(ask: AskOnce, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    Local servers take any key: one that is a word of the API leaves the answer whole.
+    """
+    monkeypatch.setattr(sys.modules[ask.__module__], "KEY", key)
+    with ScriptedMessagesApi([CLEAN]) as api:
+        assert ask(api).outcome == "answered"
+
+    assert api.requests[0].headers["authorization"] == f"Bearer {key}"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "pack", "outcome"),
+    [
+        pytest.param("gzip", gzip.compress, "answered", id="gzip"),
+        pytest.param("deflate", zlib.compress, "answered", id="deflate"),
+        pytest.param("gzip", lambda body: body, "error", id="not-gzip"),
+        pytest.param("br", lambda body: body, "error", id="br"),
+        pytest.param("gzip, gzip", lambda body: gzip.compress(gzip.compress(body)), "error", id="twice"),
+    ],
+)
+def test_a_compressed_answer_is_unpacked_or_an_error(
+    ask: AskOnce, encoding: str, pack: Callable[[bytes], bytes], outcome: str
+) -> None:
+    """
+    A plain answer is asked for; proxies compress all the same.
+    """
+    body = pack(json.dumps(a_message(json.dumps(CLEAN))).encode())
+    with ScriptedMessagesApi([Sends(200, body, (("content-encoding", encoding),))]) as api:
+        assert ask(api).outcome == outcome
+
+
+def test_a_small_answer_that_unpacks_to_much_takes_little_memory(ask: AskOnce) -> None:
+    """
+    200 MB in 200 kB are not unpacked beyond the limit for any answer.
+    """
+    packed = gzip.compress(b" " * 200_000_000, 1)
+    before_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with ScriptedMessagesApi([Sends(200, packed, (("content-encoding", "gzip"),))]) as api:
+        assert ask(api).outcome == "error"
+
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kb < 50_000
+
+
+def test_troubles_are_told_in_words(ask: AskOnce) -> None:
+    """
+    A person reads no name of an exception class.
+    """
+    details = [ask("http://127.0.0.1:1", deadline_s=0.5).detail]
+    for answer in (Resets(), Resets(in_body=True)):
+        with ScriptedMessagesApi(otherwise=answer) as api:
+            details.append(ask(api, deadline_s=0.5).detail)
+
+    assert not [detail for detail in details if "Error" in detail or "Exception" in detail]

@@ -8,26 +8,31 @@ import asyncio
 import json
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from turngate.costing.ledger import Ledger
-from turngate.costing.records import Call, CallEnd, CallStart
+from turngate.costing.records import Call, CallEnd, CallStart, DecisionLine, RecentCall
+from turngate.costing.usage import Usage
 from turngate.judge.asking import Asking, judge_turn
-from turngate.judge.connect import CallContext, Target, open_model
+from turngate.judge.connect import NoJudge, Target, connect, open_model
+from turngate.judge.context import CallContext
 from turngate.judge.judgement import Judgement
-from turngate.judge.messages_api import (
+from turngate.judge.quiet_ledger import QuietLedger
+from turngate.judge.scripted_api import (
     EMPTY,
     HTML,
     REFUSAL,
     Answer,
     Dribbles,
     Hangs,
+    Received,
     Resets,
     Says,
     ScriptedMessagesApi,
@@ -138,7 +143,8 @@ def test_whatever_comes_back_is_an_outcome(ask: AskOnce, ledger: Ledger, answer:
     calls = ledger.calls()
     assert tuple(call.id for call in calls) == judgement.calls
     assert len(calls) == len(api.requests)
-    assert {ended(call).outcome for call in calls} == {outcome}
+    rejected = isinstance(answer, Sends) and 400 <= answer.status < 500
+    assert {ended(call).outcome for call in calls} == {"rejected" if rejected else outcome}
 
 
 def test_nobody_listening_is_an_error(ask: AskOnce, ledger: Ledger) -> None:
@@ -397,17 +403,54 @@ class TestBreaker:
         """
         The breaker opens by what the ledger says, so that it holds for every process.
         """
-        with ScriptedMessagesApi(otherwise=fails(401)) as api:
+        with ScriptedMessagesApi(otherwise=HTML) as api:
             outcomes = [ask(api).outcome for _ in range(6)]
 
         assert outcomes == ["error"] * 5 + ["breaker_open"]
         assert len(api.requests) == len(ledger.calls()) == 5
 
+    @pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 413, 422])
+    def test_requests_that_are_rejected_close_no_endpoint(self, ask: AskOnce, ledger: Ledger, status: int) -> None:
+        """
+        An endpoint that turns away one session's key, model or fields is there for another session's.
+        """
+        with ScriptedMessagesApi([fails(status, "no credit balance")] * 6, otherwise=CLEAN) as api:
+            outcomes = [ask(api).outcome for _ in range(7)]
+
+        assert outcomes == ["error"] * 6 + ["answered"]
+        assert [ended(call).outcome for call in ledger.calls()] == ["rejected"] * 6 + ["answered"]
+
+    def test_a_key_that_is_refused_leaves_the_judge_open_for_a_good_one(self, ledger: Ledger, turn: Turn) -> None:
+        """
+        Two sessions with two keys share an endpoint; the one with the bad key takes nothing from the other.
+        """
+
+        def ask_with(key: str) -> Judgement:
+            settings = JudgeSettings(backend="anthropic", base_url=api.url)
+            environ = {"ANTHROPIC_API_KEY": key}
+            judge = connect(settings, environ, ledger, CallContext(), deadline_at=time.monotonic() + 5)
+            assert not isinstance(judge, NoJudge), judge.reason
+            return judge(turn)
+
+        with ScriptedMessagesApi(otherwise=CLEAN, key="good") as api:
+            outcomes = [ask_with(key).outcome for key in ["bad"] * 6 + ["good"]]
+
+        assert outcomes == ["error"] * 6 + ["answered"]
+
+    def test_a_field_that_is_refused_is_no_failure_of_the_endpoint(self, ask: AskOnce, ledger: Ledger) -> None:
+        """
+        The first try names the field and is rejected; the second, without it, answers.
+        """
+        with ScriptedMessagesApi([CLEAN], refused_fields=["output_config.effort"]) as api:
+            assert ask(api).outcome == "answered"
+
+        assert [ended(call).outcome for call in ledger.calls()] == ["rejected", "answered"]
+
     def test_an_answer_in_between_closes_it(self, ask: AskOnce) -> None:
         """
         Five failures count only in a row.
         """
-        bad = fails(401)
+        bad = HTML
         with ScriptedMessagesApi([bad, bad, bad, bad, CLEAN, bad, bad, bad, bad, CLEAN]) as api:
             outcomes = [ask(api).outcome for _ in range(10)]
 
@@ -417,7 +460,7 @@ class TestBreaker:
         """
         The breaker belongs to an endpoint.
         """
-        with ScriptedMessagesApi(otherwise=fails(401)) as broken, ScriptedMessagesApi([CLEAN]) as working:
+        with ScriptedMessagesApi(otherwise=HTML) as broken, ScriptedMessagesApi([CLEAN]) as working:
             for _ in range(6):
                 ask(broken)
 
@@ -472,6 +515,118 @@ class TestBudget:
             assert ask(api).outcome == "answered"
 
 
+class TestPrices:
+    """
+    A user's own prices.
+    """
+
+    @pytest.mark.parametrize(
+        ("answer", "outcome", "said"),
+        [
+            pytest.param(Says('{"findings": []}'), "answered", "", id="answer"),
+            pytest.param(
+                Says("No JSON."), "unreadable", "the answer holds no JSON object with findings; ", id="no-verdict"
+            ),
+            pytest.param(sends({"usage": USAGE}, 403), "rejected", "status 403: Forbidden; ", id="error-with-usage"),
+        ],
+    )
+    def test_a_broken_file_of_prices_is_told_with_the_call(
+        self, ask: AskOnce, ledger: Ledger, tmp_path: Path, answer: Answer, outcome: str, said: str
+    ) -> None:
+        """
+        The cost is unknown, and the call's detail names file, key and value; what came of the try stays the same.
+        """
+        (tmp_path / "prices.toml").write_text('[[price]]\nmodel = "m"\ninput = -1\noutput = 1\n')
+        with ScriptedMessagesApi([answer]) as api:
+            ask(api, prices_folder=tmp_path)
+
+        end = ended(ledger.calls()[0])
+        assert (end.outcome, end.cost_usd) == (outcome, None)
+        assert end.detail == f"{said}no price: {tmp_path / 'prices.toml'}: input of 'm' = -1 is no price"
+
+    def test_a_key_in_a_file_of_prices_is_not_repeated(self, ask: AskOnce, ledger: Ledger, tmp_path: Path) -> None:
+        """
+        The detail is masked like everything that is stored.
+        """
+        (tmp_path / "prices.toml").write_text(
+            f'[[price]]\nmodel = "m"\noutput = 1\ninput = "sk-ant-api03-{"a1" * 20}"\n'
+        )
+        with ScriptedMessagesApi([CLEAN]) as api:
+            ask(api, prices_folder=tmp_path)
+
+        detail = ended(ledger.calls()[0]).detail
+        assert "input of 'm'" in detail
+        assert "a1a1" not in detail
+
+
+@pytest.mark.parametrize("charset", ["hex", "zlib", "bz2", "rot13", "idna", "undefined", "punycode", "utf-16"])
+def test_a_declared_charset_is_not_followed(ask: AskOnce, ledger: Ledger, charset: str) -> None:
+    """
+    JSON is UTF-8. An error is tried again and keeps its usage, whatever codec its header names.
+    """
+    error = sends({"error": {"message": "overloaded"}, "usage": USAGE}, 529)
+    with ScriptedMessagesApi(
+        [error._replace(content_type=f"application/json; charset={charset}")], otherwise=CLEAN
+    ) as api:
+        judgement = ask(api)
+
+    assert judgement.outcome == "answered"
+    first, _second = ledger.calls()
+    assert (ended(first).outcome, ended(first).detail) == ("error", "status 529: overloaded")
+    assert ended(first).usage == Usage(700, 50)
+
+
+@pytest.mark.parametrize("depth", [500, 900, 950, 965, 975, 985])
+def test_a_usage_of_any_depth_has_its_counts(ask: AskOnce, ledger: Ledger, depth: int) -> None:
+    """
+    What stands beside the counts cannot take them away.
+    """
+    deep = f'{{"input_tokens": 700, "output_tokens": 50, "x": {"[" * depth}{"]" * depth}}}'
+    body = f'{{"content": [{{"type": "text", "text": "{{\\"findings\\": []}}"}}], "usage": {deep}}}'
+    with ScriptedMessagesApi([Sends(200, body.encode())]) as api:
+        judgement = ask(api)
+
+    [call] = ledger.calls()
+    assert call.end is not None
+    if depth < 900:
+        assert judgement.outcome == "answered"
+    if judgement.outcome == "answered":  # beyond some depth, which differs by version, Python reads no JSON at all
+        assert call.end.usage == Usage(700, 50)
+
+
+def test_a_refusal_without_content_is_a_refusal(ask: AskOnce) -> None:
+    """
+    The stop reason says it, not the text.
+    """
+    with ScriptedMessagesApi([sends({"content": None, "stop_reason": "refusal", "usage": USAGE})]) as api:
+        assert ask(api).outcome == "refused"
+
+
+@pytest.mark.parametrize(
+    "prices",
+    [
+        pytest.param("input = 1e999999", id="beyond-arithmetic"),
+        pytest.param("input = 1e99999999999999999999", id="beyond-decimal"),
+        pytest.param(f"input = {'[' * 3000}{']' * 3000}", id="deep"),
+        pytest.param(f"input = {'[' * 400}{']' * 400}", id="less-deep"),
+        pytest.param("input = 0x" + "f" * 10_000, id="long"),
+    ],
+)
+def test_no_file_of_prices_breaks_a_judgement(ask: AskOnce, ledger: Ledger, tmp_path: Path, prices: str) -> None:
+    """
+    The answer stands, with its usage, an unknown cost and a line that says why.
+    """
+    (tmp_path / "prices.toml").write_text(f'[[price]]\nmodel = "claude-sonnet-5-5"\noutput = 1\n{prices}\n')
+    with ScriptedMessagesApi([CLEAN]) as api:
+        judgement = ask(api, prices_folder=tmp_path)
+
+    assert judgement.outcome == "answered"
+    [call] = ledger.calls()
+    assert ended(call).usage is not None
+    assert ended(call).cost_usd is None
+    assert "prices.toml" in ended(call).detail
+
+
 class TestLedgerTrouble:
     """
     A ledger that cannot be written never changes the answer.
@@ -496,19 +651,69 @@ class TestLedgerTrouble:
 
         assert (judgement.outcome, judgement.calls) == ("answered", ())
 
-    def test_a_locked_ledger_is_waited_for_once(self, ask: AskOnce, ledger: Ledger) -> None:
+    def test_a_locked_ledger_gets_its_lines_with_the_decision(self, ask: AskOnce, ledger: Ledger) -> None:
         """
-        After the first wait for a lock the ledger is left alone, so that a judgement keeps its deadline.
+        Nothing of two tries can be written; their whole lines come with the next line that can.
         """
         with closing(sqlite3.connect(ledger.database.path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             with ScriptedMessagesApi([fails(500), CLEAN]) as api:
                 # Two tries with two lines each: four waits of a second would not fit.
                 judgement = ask(api, deadline_s=2.5)
+            assert ledger.calls() == []
             other.execute("ROLLBACK")
 
         assert (judgement.outcome, judgement.calls) == ("answered", ())
-        assert ledger.calls() == []
+        ledger.record_decision(DecisionLine(datetime.now(UTC), "Stop", "pass_clean", id="d1", human_turn="h1"))
+        assert [ended(call).outcome for call in ledger.calls()] == ["error", "answered"]
+        assert [call.start.try_number for call in ledger.calls(decision_id="d1")] == [1, 2]
+        assert {call.start.human_turn for call in ledger.calls()} == {"h1"}
+
+    def test_a_try_that_could_not_be_opened_is_written_when_it_ends(self, ask: AskOnce, ledger: Ledger) -> None:
+        """
+        The lock is gone by the time the answer arrives: one whole line, with usage and cost.
+        """
+        other = sqlite3.connect(ledger.database.path, isolation_level=None, check_same_thread=False)
+
+        def unlock(_received: Received) -> str:
+            other.execute("ROLLBACK")
+            return json.dumps(CLEAN)
+
+        with closing(other):
+            other.execute("BEGIN IMMEDIATE")
+            with ScriptedMessagesApi([unlock]) as api:
+                judgement = ask(api)
+
+        [call] = ledger.calls()
+        assert judgement.calls == (call.id,)
+        assert (call.start.decision_id, ended(call).outcome) == ("d1", "answered")
+        assert ended(call).usage is not None
+        assert ended(call).cost_usd is not None
+
+    def test_a_ledger_is_left_alone_after_its_first_failure(self, ask: AskOnce, ledger: Ledger) -> None:
+        """
+        Of all that a judgement reads and writes, only the first is tried on a ledger that fails.
+        """
+        tried: list[str] = []
+
+        class Watched(Ledger):
+            def recent_outcomes(self, endpoint: str, limit: int) -> list[RecentCall]:
+                tried.append("recent_outcomes")
+                return super().recent_outcomes(endpoint, limit)
+
+            def refused_fields(self, endpoint: str, model: str, *, now: datetime) -> tuple[str, ...]:
+                tried.append("refused_fields")
+                return super().refused_fields(endpoint, model, now=now)
+
+            def last_call_at(self, rubric_hash: str, model: str, endpoint: str) -> datetime | None:
+                tried.append("last_call_at")
+                return super().last_call_at(rubric_hash, model, endpoint)
+
+        ledger.database.close()
+        with ScriptedMessagesApi([CLEAN]) as api:
+            assert ask(api, ledger=Watched(ledger.database)).outcome == "answered"
+
+        assert tried == ["recent_outcomes"]
 
 
 def test_redirects_are_not_followed(ask: AskOnce, ledger: Ledger) -> None:
@@ -535,9 +740,13 @@ def test_one_open_model_judges_many_turns_at_once(ledger: Ledger, turn: Turn) ->
 
     async def judge_all(target: Target) -> list[Judgement]:
         model = open_model(target, settings, ledger)
-        asking = Asking(load(), settings, target.backend, target.place, target.model, ledger)
         deadline_at = time.monotonic() + 20
-        found = await asyncio.gather(*(judge_turn(turn, model, asking, deadline_at=deadline_at) for _ in range(40)))
+
+        def judge() -> Coroutine[Any, Any, Judgement]:
+            asking = Asking(load(), settings, target.backend, target.place, target.model, QuietLedger(ledger))
+            return judge_turn(turn, model, asking, deadline_at=deadline_at)
+
+        found = await asyncio.gather(*(judge() for _ in range(40)))
         await model.close()
         return found
 

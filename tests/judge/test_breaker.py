@@ -14,7 +14,7 @@ from turngate.judge.breaker import is_open
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 
-E, T, A, U, R = "error", "timeout", "answered", "unreadable", "refused"
+E, T, A, U, R, X = "error", "timeout", "answered", "unreadable", "refused", "rejected"
 
 
 def calls(*outcomes: CallOutcome | None, ago_s: float = 1.0) -> list[RecentCall]:
@@ -34,6 +34,8 @@ def calls(*outcomes: CallOutcome | None, ago_s: float = 1.0) -> list[RecentCall]
         pytest.param(calls(E, E, A, E, E, E, E), False, id="an-answer-among-them"),
         pytest.param(calls(E, E, E, E, U), False, id="an-unreadable-answer-is-an-answer"),
         pytest.param(calls(E, E, E, E, R), False, id="a-refusal-is-an-answer"),
+        pytest.param(calls(X, X, X, X, X, X), False, id="rejected-requests-say-nothing-of-others"),
+        pytest.param(calls(E, E, X, E, E, E), False, id="who-rejects-is-there"),
         pytest.param(calls(None, E, None, E, E, E, None, E), True, id="unfinished-calls-say-nothing"),
         pytest.param(calls(E, E, E, E, E, ago_s=59.9), True, id="within-a-minute"),
         pytest.param(calls(E, E, E, E, E, ago_s=60.0), False, id="after-a-minute"),

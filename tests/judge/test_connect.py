@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from turngate.costing.ledger import Ledger
-from turngate.judge.connect import VENDOR_URL, CallContext, NoJudge, Target, choose, connect
+from turngate.judge.connect import VENDOR_URL, NoJudge, Target, choose, connect
+from turngate.judge.context import CallContext
 from turngate.judge.settings import JudgeSettings
 from turngate.rubric.turn import Turn
 
@@ -68,7 +69,6 @@ def test_without_a_usable_key_there_is_no_judge(settings: JudgeSettings, environ
 
     assert isinstance(found, NoJudge)
     assert settings.api_key_env in found.reason
-    assert not found.chosen
 
 
 def test_a_key_in_place_of_a_variables_name_is_never_repeated() -> None:
@@ -154,13 +154,13 @@ def test_an_endpoint_that_cannot_be_meant_is_no_judge(setting: str, environ: dic
     assert "\n" not in found.reason
 
 
-def test_off_is_chosen_and_not_a_fault() -> None:
+def test_off_is_no_judge() -> None:
     """
-    A judge that is switched off is told apart from one that is missing.
+    A judge that is switched off is not asked, whatever key there is.
     """
     found = choice(JudgeSettings(backend="off"), {"ANTHROPIC_API_KEY": "k1"})
 
-    assert found == NoJudge("judge.backend is off", chosen=True)
+    assert found == NoJudge("judge.backend is off")
 
 
 def test_an_unknown_rubric_is_no_judge() -> None:
@@ -219,7 +219,8 @@ def test_connecting_imports_nothing_heavy(environ: dict[str, str]) -> None:
     """
     code = f"""
 import sys
-from turngate.judge.connect import CallContext, connect
+from turngate.judge.connect import connect
+from turngate.judge.context import CallContext
 from turngate.judge.settings import JudgeSettings
 import turngate.judge.sharing
 connect(JudgeSettings(), {environ!r}, None, CallContext(), deadline_at=0.0)

@@ -4,6 +4,7 @@ One call for several processes that ask about the same stop.
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -19,7 +20,8 @@ from hypothesis import strategies as st
 from turngate.costing.database import open_database
 from turngate.costing.ledger import Ledger
 from turngate.judge.judgement import Ask, AskOutcome, Judgement
-from turngate.judge.messages_api import Says, ScriptedMessagesApi
+from turngate.judge.owners import is_gone, this_process
+from turngate.judge.scripted_api import Hangs, Says, ScriptedMessagesApi
 from turngate.judge.sharing import read_judgement, shared, write_judgement
 from turngate.rubric.turn import Turn
 from turngate.rubric.verdict import Finding, Verdict
@@ -36,7 +38,8 @@ from datetime import UTC, datetime
 import turngate.judge.models.anthropic_api
 from turngate.costing.database import open_database
 from turngate.costing.ledger import Ledger
-from turngate.judge.connect import CallContext, connect
+from turngate.judge.connect import connect
+from turngate.judge.context import CallContext
 from turngate.judge.settings import JudgeSettings
 from turngate.judge.sharing import shared, write_judgement
 from turngate.rubric.turn import Turn
@@ -151,6 +154,57 @@ def test_who_waits_for_an_owner_that_died_gives_up(ledger: Ledger) -> None:
     assert judgement.detail
 
 
+def test_a_killed_owners_claim_is_taken_over_at_once(tmp_path: Path) -> None:
+    """
+    A hook that was killed while it asked leaves the asking to the next; one that lives is waited for.
+    """
+    with (
+        ScriptedMessagesApi([Hangs()], otherwise=CLAIM) as api,
+        open_database(tmp_path) as database,
+    ):
+        command = [sys.executable, "-c", ASK_AS_A_PROCESS, str(tmp_path), api.url, TURN.request, TURN.reply]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as owner:
+            assert owner.stdin is not None
+            owner.stdin.write(b"\n")
+            owner.stdin.flush()
+            give_up_at = time.monotonic() + 20
+            while not api.requests and time.monotonic() < give_up_at:
+                time.sleep(0.01)
+            ledger = Ledger(database)
+            assert ask_shared(never, ledger, wait_s=0.1).outcome == "timeout"
+            owner.kill()
+        judgement = ask_shared(answers(Judgement("refused")), ledger)
+        assert ledger.published_judgement("stop") is not None
+
+    assert judgement.outcome == "refused"
+
+
+def test_of_all_who_wait_for_a_dead_owner_one_takes_over(ledger: Ledger) -> None:
+    """
+    The second finds a living owner.
+    """
+    at = datetime.now(UTC)
+    ledger.claim_judgement("stop", at, started_at=at, owner="gone")
+
+    assert ledger.take_over_claim("stop", at, gone="gone", owner="a")
+    assert not ledger.take_over_claim("stop", at, gone="gone", owner="b")
+    assert ledger.claim_owner("stop") == "a"
+
+
+@pytest.mark.parametrize(
+    "owner",
+    ["", "0@here", "-1@here", "x@here", "999999999@elsewhere", "\u00b2@here", f"{10**30}@here", "here"],
+)
+def test_an_owner_that_cannot_be_known_is_not_gone(owner: str) -> None:
+    """
+    It may be at work on another machine.
+    """
+    here = this_process().partition("@")[2]
+
+    assert not is_gone(owner.replace("here", here))
+    assert not is_gone(this_process())
+
+
 def test_an_old_claim_is_taken_over(ledger: Ledger) -> None:
     """
     After a minute it is another stop, or its owner is dead.
@@ -205,10 +259,27 @@ def test_a_judgement_survives_being_shared(outcome: AskOutcome, verdict: Verdict
 
 @pytest.mark.parametrize(
     "text",
-    ["", "null", "[]", "{}", '{"outcome": "yes", "verdict": null}', '{"outcome": "answered", "verdict": 5}', '"x"'],
+    ["", "null", "[]", "{}", '{"outcome": "yes", "verdict": null}', '{"outcome": "answered", "verdict": 5}', '"x"']
+    + [
+        json.dumps({"outcome": "answered", "verdict": verdict, "detail": detail, "rubric": "", "rubric_hash": ""})
+        for verdict, detail in (([[["claim", None, None]], 0], ""), ([[], "none"], ""), (None, None))
+    ]
+    + ["[" * 100_000],
 )
 def test_a_damaged_judgement_is_an_error(text: str) -> None:
     """
     Another version's or a broken row is no verdict.
     """
     assert read_judgement(text).outcome == "error"
+
+
+def test_a_judgement_is_shared_without_secrets() -> None:
+    """
+    The quotes of a fresh verdict are raw, and what is shared is stored.
+    """
+    key = "ghp_a1B2c3D4e5F6g7H8i9J0a1B2c3D4e5F6"
+
+    shared_one = write_judgement(Judgement("answered", Verdict((Finding("claim", f"{key} works", "r"),))))
+
+    assert key not in shared_one
+    assert "[secret] works" in shared_one

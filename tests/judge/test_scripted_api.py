@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from turngate.judge.messages_api import (
+from turngate.judge.scripted_api import (
     EMPTY,
     HTML,
     REFUSAL,

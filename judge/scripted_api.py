@@ -7,7 +7,6 @@ seen to: see the answers below. It does not stream.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import socket
 import struct
@@ -15,9 +14,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from socketserver import TCPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, NamedTuple, Self, cast
+
+from .loopback_server import LoopbackServer
 
 CACHE_FLOOR_TOKENS = 512
 CACHE_LIFETIME_S = 300.0
@@ -148,19 +148,17 @@ class ScriptedMessagesApi:
         self._clock = clock
         self._cached_at: dict[str, float] = {}
         self._lock = threading.Lock()
-        self._server = _Server(("127.0.0.1", 0), _Handler)
+        self._server = _Server(_Handler)
         self._server.api = self
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self.url = self._server.url
 
     def __enter__(self) -> Self:
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+        self._server.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.closed.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._server.close_connections()
+        self._server.stop()
 
     def add(self, *answers: Script) -> None:
         """
@@ -245,38 +243,8 @@ class ScriptedMessagesApi:
         return seen
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = 128
+class _Server(LoopbackServer):
     api: ScriptedMessagesApi
-
-    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
-        self._connections: set[socket.socket] = set()
-        super().__init__(address, handler)
-
-    def server_bind(self) -> None:
-        # HTTPServer asks the name service for the host's name here, which can take seconds.
-        TCPServer.server_bind(self)
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        self._connections.add(request)
-        super().process_request(request, client_address)
-
-    def shutdown_request(self, request: Any) -> None:
-        self._connections.discard(request)
-        super().shutdown_request(request)
-
-    def close_connections(self) -> None:
-        # A connection kept alive would otherwise leave its thread reading for ever.
-        for connection in list(self._connections):
-            with contextlib.suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """
-        A client that hung up is part of the script.
-        """
 
 
 class _Handler(BaseHTTPRequestHandler):
