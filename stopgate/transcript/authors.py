@@ -10,15 +10,15 @@ from __future__ import annotations
 import re
 from typing import Final, Literal
 
-from .entries import Entry, as_dict, blocks_of, content_of, texts_of
+from .entries import Entry, as_dict, as_text, blocks_of, content_of, texts_of
 
-Author = Literal["person", "command", "command output", "notification", "feedback", "tool", "nobody"]
+Author = Literal["person", "command", "command output", "notification", "tool", "nobody"]
 
 _COMMAND: Final = ("<command-name>", "<command-message>")
 _COMMAND_OUTPUT: Final = ("<local-command-stdout>", "<local-command-stderr>")
 _NOTIFICATION: Final = ("<task-notification>", "[SYSTEM NOTIFICATION")
-_FEEDBACK: Final = "Stop hook feedback:"
 _WRAPPED: Final = (
+    "Stop hook feedback:",
     "<system-reminder>",
     "<local-command-caveat>",
     "<teammate-message",
@@ -36,8 +36,10 @@ _WRAPPED: Final = (
 # The client adds these beside what a person typed, as blocks of their own.
 _BESIDE: Final = ("<system-reminder>", "<ide_opened_file>", "<ide_selection>", "[Image: source:", "[Image: original")
 
-_HOOK_STOPS: Final = ("Stop", "SubagentStop")
-_HOOK_FEEDBACK: Final = ("hook_blocking_error", "hook_additional_context")
+
+_DELIVERED: Final = re.compile(
+    r"\s*(?:<system-reminder>\s*)?(?:\[SYSTEM NOTIFICATION[^\n]*\n\s*)?(?=<task-notification>)"
+)
 
 
 def author_of(entry: Entry, *, subagent: bool = False) -> Author:
@@ -50,13 +52,12 @@ def author_of(entry: Entry, *, subagent: bool = False) -> Author:
     if blocks_of(content, "tool_result"):
         return "tool"
 
-    text = _joined(content).lstrip()
-    if entry.get("isMeta") and text.startswith(_FEEDBACK):
-        return "feedback"
     if entry.get("isMeta") or entry.get("isCompactSummary") or entry.get("isVisibleInTranscriptOnly"):
         return "nobody"
     return (
-        _by_origin(entry, subagent=subagent) or _by_marker(text) or ("person" if _says_something(content) else "nobody")
+        _by_origin(entry, subagent=subagent)
+        or _by_marker(_joined(content).lstrip(), typed=_is_headless(entry))
+        or ("person" if _says_something(content) else "nobody")
     )
 
 
@@ -72,15 +73,29 @@ def _by_origin(entry: Entry, *, subagent: bool) -> Author | None:
     return "nobody" if entry.get("promptSource") == "system" else None
 
 
-def _by_marker(text: str) -> Author | None:
+def is_local_output(entry: Entry) -> bool:
+    """
+    Whether a `system` entry is what a local command printed. Older clients write a `user` entry.
+    """
+    return as_text(entry.get("content")).startswith(_COMMAND_OUTPUT)
+
+
+def _is_headless(entry: Entry) -> bool:
+    return entry.get("promptSource") == "sdk" or entry.get("turnOrigin") == "sdk"
+
+
+def _by_marker(text: str, *, typed: bool = False) -> Author | None:
+    """
+    The author by the text's first words. Of what is known to be *typed* only a slash command is told apart.
+    """
     if text.startswith(_COMMAND):
         return "command"
     if text.startswith(_COMMAND_OUTPUT):
         return "command output"
+    if typed:
+        return None
     if text.startswith(_NOTIFICATION):
         return "notification"
-    if text.startswith(_FEEDBACK):
-        return "feedback"
     return "nobody" if text.startswith(_WRAPPED) else None
 
 
@@ -103,11 +118,17 @@ def queued_author(attachment: Entry) -> Author:
     return "person" if _says_something(attachment.get("prompt")) else "nobody"
 
 
-def is_stop_feedback(attachment: Entry) -> bool:
+def delivered_in(entry: Entry, *, subagent: bool = False) -> list[str]:
     """
-    Whether an attachment is what a Stop hook made the agent go on with.
+    The texts of a `user` entry that deliver a notification: beside a tool result and within a reminder too.
     """
-    return attachment.get("type") in _HOOK_FEEDBACK and attachment.get("hookEvent") in _HOOK_STOPS
+    texts = [text for text in texts_of(content_of(entry)) if "<task-notification>" in text]
+    if not texts:
+        return []
+    author = author_of(entry, subagent=subagent)
+    if author == "notification":
+        return texts
+    return [] if author in ("person", "command") else [text for text in texts if _DELIVERED.match(text)]
 
 
 def prompt_text(content: object) -> str:

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, cast
 Entry = dict[str, Any]
 
 _NEEDED = re.compile(
-    rb'"type"\s*:\s*"(?:user|assistant|queue-operation|permission-mode|queued_command|task_status'
-    rb'|hook_blocking_error|hook_additional_context|plan_mode|plan_mode_exit)"|<task-id>'
+    rb'"type"\s*:\s*"(?:user|assistant|queue-operation|permission-mode|queued_command|task_status|hook_blocking_error'
+    rb'|plan_mode|plan_mode_exit)"|<(?:task-id>|local-command-std)'
 )
 _IMAGE = re.compile(rb'"data"\s*:\s*"[A-Za-z0-9+/=_-]{1000,}"')
 _ENTRY_TYPES = frozenset(
@@ -25,6 +25,8 @@ _START = re.compile(
 )
 _TRIES = 200
 """Each costs a walk over the whole line, by which the decoder counts its lines; together with the effort this bounds the time."""
+_MOST_PIECES = 1_000
+"""Objects that are taken from one damaged line; in the field two or three are glued together."""
 _DECODER = json.JSONDecoder()
 
 
@@ -77,7 +79,7 @@ def _pieced_together(text: str) -> tuple[Entry, ...]:
     found: list[Entry] = []
     tries, effort = _TRIES, 4 * len(text)
     start, whole_so_far = text.find("{"), True
-    while start >= 0 and tries and effort > 0:
+    while start >= 0 and tries and effort > 0 and len(found) < _MOST_PIECES:
         try:
             value, end = _DECODER.raw_decode(text, start)
         except (ValueError, RecursionError) as error:
@@ -141,6 +143,13 @@ def as_text(value: object) -> str:
     The value where it is a string, else an empty one.
     """
     return value if isinstance(value, str) else ""
+
+
+def is_synthetic(entry: Entry) -> bool:
+    """
+    Whether the client wrote an `assistant` entry itself: an error of the API, a limit, a filler.
+    """
+    return bool(entry.get("isApiErrorMessage")) or as_dict(entry.get("message")).get("model") == "<synthetic>"
 
 
 def content_of(entry: Entry) -> object:

@@ -10,12 +10,16 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from .authors import author_of, prompt_text
-from .entries import Entry, as_text, content_of, is_broken, is_needed, read_line
+from .authors import author_of, is_local_output, prompt_text
+from .entries import Entry, as_text, blocks_of, content_of, is_broken, is_needed, read_line
 from .happenings import Happenings
 from .lines import BLOCK, LONGEST_LINE, REACH, Backwards, Overlong, Unopened, open_file
+from .overlong import user_entry
 from .record import Record, ToolUse
-from .turn_before import TurnBefore, dead_in_turn, is_overlong_prompt, overlong_result
+from .turn_before import TurnBefore, dead_in_turn
+
+MOST_ENTRIES: Final = 100_000
+"""Entries of a turn that are taken in: some two seconds' worth."""
 
 
 class Limits(NamedTuple):
@@ -28,14 +32,14 @@ class Limits(NamedTuple):
     reach: int = REACH
 
 
-def read(path: str, *, subagent: bool = False, home: str | None = None, limits: Limits = Limits()) -> Record:  # noqa: B008
+def read(path: str, *, subagent: bool = False, limits: Limits = Limits()) -> Record:  # noqa: B008
     """
     The record of the last turn in a transcript. Never raises for what the path or the file is; `problem` then says it.
 
-    In a subagent's own file, *subagent*, the request is its dispatch prompt. *home* is what a leading `~` stands for.
+    In a subagent's own file, *subagent*, the request is its dispatch prompt.
     """
     try:
-        descriptor = open_file(path, home=home)
+        descriptor = open_file(path)
     except Unopened as error:
         return Record(problem=str(error), path=as_text(path))
 
@@ -56,8 +60,10 @@ class _Reader:
         self._lines: Final = self._backwards()
         self._turn: Final = Happenings()
         self._damaged = 0
-        self._prompt_too_long = False
-        self._commands_answered_locally = False
+        self._taken_in = 0
+        self._is_cut = False
+        """The prompt is too long to be read, or too many entries stand before it."""
+        self._command_is_local = False
 
     def record(self) -> Record:
         lines = iter(self._lines)
@@ -86,12 +92,14 @@ class _Reader:
         """
         for line in lines:
             if isinstance(line, Overlong):
-                if is_overlong_prompt(line):
-                    self._prompt_too_long = True
-                    return {}, []
-                self._turn.unread_result(overlong_result(line))
+                if prompt := self._overlong(user_entry(line)):
+                    return prompt, []
                 continue
+            if self._taken_in > MOST_ENTRIES:
+                self._is_cut = True
+                return {}, []
             entries = self._entries(line)
+            self._taken_in += len(entries)
             while entries:
                 entry = entries.pop()
                 if self._is_prompt(entry):
@@ -99,6 +107,23 @@ class _Reader:
                     return entry, entries[::-1]
                 self._turn.add(entry, subagent=self._subagent)
         return {}, []
+
+    def _overlong(self, entry: Entry) -> Entry:
+        """
+        Take in an entry that is only begun; give it, without its content, where it is the prompt.
+        """
+        if not entry or not self._is_on_branch(entry):
+            return {}
+        if self._is_prompt(entry):
+            self._is_cut = True
+            self._turn.prompt(entry)
+            return {**entry, "message": {}}
+        results = blocks_of(content_of(entry), "tool_result")
+        for block in results:
+            self._turn.unread_result(as_text(block.get("tool_use_id")))
+        if not results:
+            self._turn.add(entry, subagent=self._subagent)
+        return {}
 
     def _entries(self, line: bytes) -> list[Entry]:
         if not is_needed(line):
@@ -118,18 +143,24 @@ class _Reader:
         Whether an entry is the human prompt. Of a slash command only what comes after it shows whether it is one.
         """
         if entry.get("type") == "assistant":
-            self._commands_answered_locally = False
+            self._command_is_local = False
+        if entry.get("type") == "system":
+            self._command_is_local = self._command_is_local or is_local_output(entry)
         if entry.get("type") != "user":
             return False
 
         author = author_of(entry, subagent=self._subagent)
         if author == "command output":
-            self._commands_answered_locally = True
-        return author == "person" or (author == "command" and not self._commands_answered_locally)
+            self._command_is_local = True
+        if author != "command":
+            return author == "person"
+        # What a local command printed says nothing of the commands before it.
+        is_local, self._command_is_local = self._command_is_local, False
+        return not is_local
 
     def _recorded(self, prompt: Entry) -> Record:
         turn, lines = self._turn, self._lines
-        calls = tuple(reversed(turn.calls.values()))
+        calls = (*reversed(turn.first_calls), *reversed(turn.calls.values()))
         return Record(
             human_id=as_text(prompt.get("uuid")),
             prompt_ids=tuple(reversed(turn.prompt_ids)),
@@ -137,18 +168,19 @@ class _Reader:
             later_prompts=tuple(reversed(turn.later_prompts)),
             last_message=turn.last_message,
             calls=calls,
+            calls_left_out=turn.calls_left_out,
             launches=_launches(calls),
             notices=dict(reversed(turn.notices.items())),
             ended_tasks=frozenset(turn.ended),
             resumed_tasks=frozenset(turn.resumed),
             wakeups_pending=tuple(turn.pending),
-            feedbacks=turn.feedbacks,
+            own_holds=turn.own_holds,
             plan_mode=bool(turn.plan_mode),
             client_version=turn.version,
             cwd=turn.cwd,
             damaged=self._damaged,
             skipped=lines.skipped,
-            out_of_reach=lines.out_of_reach or self._prompt_too_long,
+            out_of_reach=lines.out_of_reach or self._is_cut or bool(turn.calls_left_out),
         )
 
 

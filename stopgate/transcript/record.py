@@ -31,7 +31,7 @@ class ToolUse(NamedTuple):
     id: str
     name: str
     input: Entry
-    """Without what is only bulk, and texts cut at `KEPT`."""
+    """Without what is only bulk, and long texts clipped."""
     outcome: Outcome | None = None
 
 
@@ -43,7 +43,7 @@ class Notice(NamedTuple):
     status: str = ""
     summary: str = ""
     report: str = ""
-    """A subagent's report, start and end."""
+    """A subagent's report, clipped."""
     exit_code: int | None = None
 
 
@@ -56,7 +56,7 @@ class Record(NamedTuple):
     """Why the file could not be read; empty where it was."""
     path: str = ""
     human_id: str = ""
-    """The id of the entry with the last human prompt."""
+    """The id of the entry with the last human prompt; one that stays where the prompt is too long to be read."""
     prompt_ids: tuple[str, ...] = ()
     """All `promptId`s seen under the human prompt; a task notification starts a new one."""
     request: str = ""
@@ -65,7 +65,9 @@ class Record(NamedTuple):
     """The end of the last text of the turn before; empty where that turn ended without any."""
     last_message: Message | None = None
     calls: tuple[ToolUse, ...] = ()
-    """In the order in which they were made, each once."""
+    """In the order in which they were made, each once. Of very many the first few and the newest."""
+    calls_left_out: dict[str, int] = {}  # noqa: RUF012 - never written to
+    """How many calls between those are not kept, by tool."""
     launches: dict[str, str] = {}  # noqa: RUF012 - never written to
     """What each task launched in this turn does, by task id."""
     notices: dict[str, Notice] = {}  # noqa: RUF012 - never written to
@@ -75,8 +77,8 @@ class Record(NamedTuple):
     resumed_tasks: frozenset[str] = frozenset()
     wakeups_pending: tuple[str, ...] = ()
     """Tasks whose notification is enqueued and not delivered yet."""
-    feedbacks: int = 0
-    """Stops of this turn after which a Stop hook made the agent go on."""
+    own_holds: int = 0
+    """Stops of this turn that this hook held, as the client wrote down."""
     plan_mode: bool = False
     client_version: str = ""
     cwd: str = ""
@@ -86,13 +88,6 @@ class Record(NamedTuple):
     """Lines too long to be held."""
     out_of_reach: bool = False
     """The beginning of the turn lies further back than is read."""
-
-    @property
-    def was_read(self) -> bool:
-        """
-        Whether there was a file to read.
-        """
-        return not self.problem
 
     @property
     def wakeup_pending(self) -> bool:

@@ -9,16 +9,19 @@ from __future__ import annotations
 import re
 from typing import Final, Literal, NamedTuple
 
+from .clipped import clip
 from .entries import Entry, as_dict, as_list, as_text, content_of, texts_of
 
 State = Literal["ok", "error", "refused by the user", "refused", "interrupted", "background", "unknown"]
 
+COLLECTORS: Final = frozenset({"BashOutput", "TaskOutput", "AgentOutputTool"})
+"""Tools that give what a task of the background has to say."""
+TASK_ENDERS: Final = frozenset({"TaskStop", "KillShell", "KillBash"})
+TASK_TOOLS: Final = COLLECTORS | TASK_ENDERS
+
 HEAD: Final = 1_000
-TAIL: Final = 4_000
-"""
-Kept of a result's text in characters: far more than is shown, so that a secret at the edge of what is shown is whole
-when it is masked.
-"""
+TAIL: Final = 1_000
+"""Kept of the two ends of a result's text, in characters."""
 
 
 class Outcome(NamedTuple):
@@ -29,19 +32,25 @@ class Outcome(NamedTuple):
     state: State
     exit_code: int | None = None
     """As far as the client tells; None says nothing."""
-    head: str = ""
-    tail: str = ""
+    text: str = ""
+    """What came back, clipped."""
     task_id: str = ""
     """The task that this call started, or that it collected."""
     is_over: bool | None = None
     """Whether the task that it looked at is over."""
     note: str = ""
     """The client's own reading of an exit code that is no error."""
+    claimed_task: str = ""
+    """The task that its text says was started, which is true only of a tool that can start one; see `as_launch`."""
 
 
 _EXIT: Final = re.compile(r"Exit code (-?\d+)\b[^\S\n]*\n?")
 _SHELL_LAUNCH: Final = re.compile(r"Command (?:running in background|was [^\n]*?background[^\n]*?) with ID: ([^\s.]+)")
 _AGENT_LAUNCH: Final = re.compile(r"Async agent launched successfully[\s\S]*?agentId: ([^\s.]+)")
+_MOVED: Final = re.compile(r"Command was [^\n]*\s*")
+"""What the client says of a command that it moved to the background later on, alone on its line."""
+_SHELLS: Final = ("Bash", "PowerShell")
+_LAUNCHERS: Final = {**dict.fromkeys(_SHELLS, _SHELL_LAUNCH), **dict.fromkeys(("Agent", "Task"), _AGENT_LAUNCH)}
 _USER_REFUSAL: Final = re.compile(
     r"The user doesn't want to (?:proceed with this tool use|take this action)[^\n]*?(?:the user said:\n([\s\S]*)|$)",
     re.MULTILINE,
@@ -56,11 +65,27 @@ _DONE: Final = frozenset({"completed", "failed", "killed", "stopped", "cancelled
 _UNRUN: Final = {"user-rejected": "refused by the user", "interrupted": "interrupted", "cancelled": "interrupted"}
 
 
+def as_launch(outcome: Outcome, tool: str, given: Entry) -> Outcome:
+    """
+    The outcome of a call of that tool: in the background, where its text says so and the tool can.
+
+    A shell prints the client's words too where it prints a transcript or a log.
+    """
+    if not outcome.claimed_task:
+        return outcome
+    starts = _LAUNCHERS.get(tool)
+    is_asked = tool not in _SHELLS or given.get("run_in_background") is True or _MOVED.fullmatch(outcome.text)
+    if starts and starts.match(outcome.text) and is_asked:
+        return Outcome("background", task_id=outcome.claimed_task)
+    return outcome._replace(claimed_task="")
+
+
 def outcome_of(entry: Entry, block: Entry) -> Outcome:
     """
     The outcome that a `user` entry carries in one `tool_result` block.
 
-    A subagent's transcript has no `toolUseResult`: there the text alone tells of a launch (measured on client 2.1.328).
+    A subagent's transcript has no `toolUseResult`: there the text alone tells of a launch (measured on client 2.1.328),
+    and `as_launch` is to be asked with the tool.
     """
     text = "\n".join(texts_of(block.get("content")))
     # `toolUseResult` describes the one result of its entry; beside several, it is nobody's.
@@ -69,35 +94,41 @@ def outcome_of(entry: Entry, block: Entry) -> Outcome:
 
     if block.get("is_error"):
         return _error(text, details, as_text(entry.get("toolDenialKind")))
-    return _launched(text, as_dict(details)) or _finished(_report(as_dict(details)) or text, as_dict(details))
+    launched = _launched(as_dict(details))
+    if launched:
+        return launched
+    outcome = _finished(_report(as_dict(details)) or text, as_dict(details))
+    return outcome if details is not None else outcome._replace(claimed_task=_claimed(text))
 
 
 def _error(text: str, details: object, denial: str) -> Outcome:
     said = _USER_REFUSAL.match(text)
     if denial == "user-rejected" or said or details == "User rejected tool use":
         words = (said[1] or "") if said else ""
-        return Outcome("refused by the user", head=words[:HEAD])
+        return _ended("refused by the user", words)
     if denial in _UNRUN:
         return Outcome("interrupted")
     if denial or _RULE_REFUSAL.match(text):
-        return Outcome("refused", head=text[:HEAD])
+        return _ended("refused", text)
     if text.startswith("[Request interrupted by user"):
         return Outcome("interrupted")
 
     found = _EXIT.match(text)
     text = _TAG.sub("", text[found.end() :] if found else text)
     code = int(found[1]) if found else None
-    return Outcome("error", code, text[:HEAD], text[-TAIL:])
+    return _ended("error", text)._replace(exit_code=code)
 
 
-def _launched(text: str, details: Entry) -> Outcome | None:
+def _launched(details: Entry) -> Outcome | None:
     task = as_text(details.get("backgroundTaskId"))
     if not task and (details.get("isAsync") or details.get("status") == "async_launched"):
         task = as_text(details.get("agentId"))
-    if not task:
-        found = _SHELL_LAUNCH.match(text) or _AGENT_LAUNCH.match(text)
-        task = found[1] if found else ""
     return Outcome("background", task_id=task) if task else None
+
+
+def _claimed(text: str) -> str:
+    found = _SHELL_LAUNCH.match(text) or _AGENT_LAUNCH.match(text)
+    return found[1] if found else ""
 
 
 def _report(details: Entry) -> str:
@@ -109,16 +140,19 @@ def _report(details: Entry) -> str:
 
 def _finished(text: str, details: Entry) -> Outcome:
     if details.get("interrupted") is True:
-        return Outcome("interrupted", head=text[:HEAD], tail=text[-TAIL:])
+        return _ended("interrupted", text)
     task = as_dict(details.get("task")) or details
     status = as_text(task.get("status")) or (found[1] if (found := _STATUS.search(text[:HEAD])) else "")
     code = task.get("exitCode")
     return Outcome(
         "ok",
         code if isinstance(code, int) and not isinstance(code, bool) else None,
-        text[:HEAD],
-        text[-TAIL:],
+        clip(text, start=HEAD, end=TAIL),
         as_text(task.get("task_id")) or as_text(task.get("shellId")),
         status in _DONE if status else None,
         as_text(details.get("returnCodeInterpretation")),
     )
+
+
+def _ended(state: State, text: str) -> Outcome:
+    return Outcome(state, text=clip(text, start=HEAD, end=TAIL))

@@ -12,36 +12,18 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from .authors import author_of
-from .entries import Entry, as_dict, as_text, is_needed, read_line, texts_of
+from .clipped import clip
+from .entries import Entry, as_dict, as_text, blocks_of, is_needed, is_synthetic, read_line, texts_of
 from .lines import Overlong
+from .overlong import user_entry
 
 BEHIND: Final = 4 * 1024 * 1024
 """Bytes that are read behind the prompt at most."""
-KEPT: Final = 8_000
+KEPT: Final = 4_000
 """Characters kept of the end of the previous reply."""
 
 _PARENT: Final = re.compile(rb'"parentUuid"\s*:\s*"([^"\\]+)"')
 _ID: Final = re.compile(rb'[{,]\s*"uuid"\s*:\s*"([^"\\]+)"')
-_ROLE_USER: Final = re.compile(rb'"role"\s*:\s*"user"')
-_NOT_TYPED: Final = re.compile(
-    rb'"tool_use_id"|"tool_result"|"isMeta"\s*:\s*true|"isSidechain"\s*:\s*true|"isCompactSummary"\s*:\s*true'
-)
-_RESULT: Final = re.compile(rb'"tool_use_id"\s*:\s*"([^"\\]+)"')
-
-
-def is_overlong_prompt(head: bytes) -> bool:
-    """
-    Whether a line that is too long to be held looks, by its first bytes, like a human prompt (with images, say).
-    """
-    return _ROLE_USER.search(head) is not None and _NOT_TYPED.search(head[:4096]) is None
-
-
-def overlong_result(head: bytes) -> str:
-    """
-    The id of the call whose result a line is that is too long to be held; empty where its first bytes do not tell.
-    """
-    found = _RESULT.search(head[:4096])
-    return found[1].decode("utf-8", "replace") if found else ""
 
 
 class TurnBefore:
@@ -63,11 +45,11 @@ class TurnBefore:
     @property
     def reply(self) -> str:
         """
-        The end of the last text of the turn before.
+        The end of the text with which the turn before ended.
         """
         # Where the branch's chain is broken, the last text in the file before it is the best that is known.
         found = self._on_branch if self._on_branch.is_settled or not self._unproven else self._in_file
-        return found.text[-KEPT:]
+        return clip(found.text, start=0, end=KEPT)
 
     @property
     def dead(self) -> frozenset[str]:
@@ -86,6 +68,7 @@ class TurnBefore:
             if self._on_branch.is_settled or taken > BEHIND:
                 return
             if isinstance(line, Overlong):
+                self.add(user_entry(line))
                 continue
             if not is_needed(line):
                 self._pass(line)
@@ -134,7 +117,7 @@ class TurnBefore:
 
 class _Reply:
     """
-    The last message with text of a turn, put together from the end.
+    The final message of a turn, put together from the end. One that calls a tool is none: the turn was interrupted.
     """
 
     def __init__(self) -> None:
@@ -145,12 +128,16 @@ class _Reply:
 
     def add(self, entry: Entry) -> None:
         message = as_dict(entry.get("message"))
-        if self.is_settled or not message:
+        if self.is_settled or not message or is_synthetic(entry):
             return
         self._saw_agent = True
-        text = "\n\n".join(texts_of(message.get("content")))
+        content = message.get("content")
+        text = "\n\n".join(texts_of(content))
         message_id = as_text(message.get("id")) or as_text(entry.get("uuid"))
         if self._id not in (None, message_id):
+            self.is_settled = True
+        elif blocks_of(content, "tool_use") or message.get("stop_reason") == "tool_use":
+            self.text = ""
             self.is_settled = True
         elif text:
             self._id = message_id

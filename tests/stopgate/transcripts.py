@@ -119,12 +119,14 @@ class Session:
         entry: Entry = {"type": "queue-operation", "operation": operation, "sessionId": "s"}
         self.add(entry if content is None else {**entry, "content": content}, chained=False)
 
-    def held(self, reason: str) -> None:
+    def held(self, reason: str, command: str = "python3 /home/dev/hook.py") -> None:
         """
-        What the client writes after a Stop hook has held.
+        What the client writes after a Stop hook, started by this command, has held.
         """
         self.prompt(f"Stop hook feedback:\n{reason}", isMeta=True)
-        self.attachment("hook_blocking_error", hookEvent="Stop", blockingError={"blockingError": reason})
+        self.attachment(
+            "hook_blocking_error", hookEvent="Stop", blockingError={"blockingError": reason, "command": command}
+        )
         self.add({"type": "system", "subtype": "stop_hook_summary", "hookErrors": [reason]})
 
     def metadata(self, entries: int, *, size: int = 100) -> None:

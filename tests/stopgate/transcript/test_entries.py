@@ -120,7 +120,7 @@ def test_repairing_takes_time_in_proportion(piece: bytes):
     entries, damaged = read_line(piece * 100_000)
 
     assert damaged
-    assert len(entries) in (0, 100_000)
+    assert len(entries) in (0, 1_000)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turngate.stopgate.transcript.lines import BLOCK, HEAD, Backwards, Overlong, Unopened, open_file
+from turngate.stopgate.transcript.lines import (
+    BLOCK,
+    HEAD,
+    MOST_LINES,
+    TAIL,
+    Backwards,
+    Overlong,
+    Unopened,
+    open_file,
+)
 
 
 def lines_of(path: Path, **limits: int) -> tuple[list[bytes], Backwards]:
@@ -127,18 +136,66 @@ def test_what_is_written_meanwhile_is_not_read(tmp_path: Path):
     os.close(descriptor)
 
 
-def test_a_file_truncated_meanwhile_gives_what_is_left(tmp_path: Path):
+def test_reading_ends_after_very_many_lines(tmp_path: Path):
     """
-    Blocks that are gone are empty.
+    A file of line ends costs no more than its lines are worth.
     """
     path = tmp_path / "f"
-    path.write_bytes(b"one\n" + b"two\n" * 10)
+    path.write_bytes(b"old\n" + b"\n" * (MOST_LINES + BLOCK) + b"new\n")
     descriptor = open_file(str(path))
-    backwards = Backwards(descriptor, block=4)
-    os.truncate(path, 4)
+    backwards = Backwards(descriptor)
 
-    assert list(backwards) == [b"one"]
+    assert list(backwards) == [b"new"]
+    assert backwards.out_of_reach
     os.close(descriptor)
+
+
+def test_a_line_too_long_to_be_held_keeps_both_ends(tmp_path: Path):
+    """
+    Wherever the blocks fall.
+    """
+    path = tmp_path / "f"
+    path.write_bytes(b"old\n" + b"a" * HEAD + b"b" * 50_000 + b"c" * TAIL + b"\nnew\n")
+    descriptor = open_file(str(path))
+    new, long, old = Backwards(descriptor, block=1_000, longest=70_000)
+
+    assert (new, old) == (b"new", b"old")
+    assert isinstance(long, Overlong)
+    assert (long, long.tail) == (b"a" * HEAD, b"c" * TAIL)
+    os.close(descriptor)
+
+
+def test_reading_ends_where_the_file_cannot_be_read_on(tmp_path: Path):
+    """
+    Not all of a block is there: what lies further back is out of reach, and is glued to nothing.
+    """
+    path = tmp_path / "f"
+    path.write_bytes(b"old\n" + b"x" * 8 + b"\nnew\n")
+    descriptor = open_file(str(path))
+    lines = iter(backwards := Backwards(descriptor, block=7))
+
+    assert next(lines) == b"new"
+    os.truncate(path, 6)
+
+    assert list(lines) == []
+    assert backwards.out_of_reach
+    os.close(descriptor)
+
+
+def test_a_disk_that_fails_in_the_middle_ends_reading(tmp_path: Path):
+    """
+    An older line is never glued to a newer one.
+    """
+    path = tmp_path / "f"
+    path.write_bytes(b"old\n" + b"x" * 8 + b"\nnew\n")
+    descriptor = open_file(str(path))
+    lines = iter(backwards := Backwards(descriptor, block=7))
+
+    assert next(lines) == b"new"
+    os.close(descriptor)
+
+    assert list(lines) == []
+    assert backwards.out_of_reach
 
 
 @pytest.mark.parametrize(
@@ -185,14 +242,13 @@ def test_a_fifo_is_refused_without_waiting_for_a_writer(tmp_path: Path):
     assert refused == ["not a regular file"]
 
 
-def test_a_tilde_is_the_given_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_tilde_is_the_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """
-    The home of the hook counts, not that of the process that reads; without one, the environment's.
+    As the environment has it.
     """
     (tmp_path / "f").write_bytes(b"x")
     monkeypatch.setenv("HOME", "/nowhere")
 
-    os.close(open_file("~/f", home=str(tmp_path)))
     with pytest.raises(Unopened):
         open_file("~/f")
     monkeypatch.setenv("HOME", str(tmp_path))

@@ -37,7 +37,7 @@ def test_a_plain_turn(tmp_path: Path):
     """
     record = record_of(two_turns(), tmp_path)
 
-    assert record.was_read
+    assert record.problem == ""
     assert (record.human_id, record.prompt_ids) == ("human-2", ("p2",))
     assert record.request == "second"
     assert record.previous_reply == "First reply."
@@ -56,17 +56,18 @@ def test_a_path_without_a_transcript_gives_an_empty_record(path: str):
     """
     record = read(path)
 
-    assert not record.was_read
+    assert record.problem
     assert record._replace(problem="", path="") == Record()
 
 
-def test_a_transcript_under_the_home(tmp_path: Path):
+def test_a_transcript_under_the_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """
     A leading tilde stands for the home.
     """
     two_turns().write(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
 
-    assert read("~/session.jsonl", home=str(tmp_path)).request == "second"
+    assert read("~/session.jsonl").request == "second"
 
 
 def test_a_deleted_working_directory_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -139,7 +140,6 @@ def test_the_last_message_is_put_together_from_its_entries(tmp_path: Path):
     assert record.last_message is not None
     assert record.last_message.text == "Part one.\n\nPart two."
     assert record.last_message.stop_reason == "end_turn"
-    assert record.feedbacks == 1
 
 
 @pytest.mark.parametrize(
@@ -275,6 +275,36 @@ def test_a_slash_command_answered_locally_is_none(tmp_path: Path):
     assert record_of(session, tmp_path).request == "the request"
 
 
+def test_local_output_of_a_newer_client(tmp_path: Path):
+    """
+    It is a system entry.
+    """
+    session = Session()
+    session.prompt("the request")
+    session.says("Done.")
+    session.prompt("<command-name>/reload-plugins</command-name>")
+    session.add(
+        {"type": "system", "subtype": "local_command", "content": "<local-command-stdout>x</local-command-stdout>"}
+    )
+
+    assert record_of(session, tmp_path).request == "the request"
+
+
+def test_local_output_belongs_to_the_nearest_command(tmp_path: Path):
+    """
+    A command that was sent before it, and not answered yet, stays the prompt.
+    """
+    session = Session()
+    session.prompt("first")
+    session.says("Done.")
+    session.prompt("<command-name>/fix</command-name><command-args>12</command-args>")
+    session.prompt("<command-name>/model</command-name>")
+    session.prompt("<local-command-stdout>Set model</local-command-stdout>")
+    session.says("Fixed.")
+
+    assert record_of(session, tmp_path).request == "/fix 12"
+
+
 def test_output_behind_a_reply_is_not_the_commands(tmp_path: Path):
     """
     A command that the agent answered stays the prompt, whatever local command follows.
@@ -360,7 +390,7 @@ def test_tool_results_are_matched_by_id_in_any_order(tmp_path: Path):
 
     calls = record_of(session, tmp_path).calls
 
-    assert [(call.id, call.outcome and (call.outcome.state, call.outcome.tail)) for call in calls] == [
+    assert [(call.id, call.outcome and (call.outcome.state, call.outcome.text)) for call in calls] == [
         ("t1", ("error", "first")),
         ("t2", ("ok", "second")),
         ("t3", None),
@@ -376,7 +406,7 @@ def test_a_resumed_session_repeats_and_counts_once(tmp_path: Path):
 
     record = record_of(session, tmp_path)
 
-    assert [(call.name, call.outcome and call.outcome.tail) for call in record.calls] == [("Read", "text")]
+    assert [(call.name, call.outcome and call.outcome.text) for call in record.calls] == [("Read", "text")]
     assert record.previous_reply == ""
     assert record.last_message is not None
     assert record.last_message.text == "Second reply."
@@ -391,20 +421,30 @@ def test_calls_repeated_within_a_turn_count_once(tmp_path: Path):
 
     record = record_of(session, tmp_path)
 
-    assert [(call.name, call.outcome and call.outcome.tail) for call in record.calls] == [("Read", "text")]
+    assert [(call.name, call.outcome and call.outcome.text) for call in record.calls] == [("Read", "text")]
 
 
 @pytest.mark.parametrize(
     ("end", "previous"),
     [
         pytest.param(lambda s: s.says("The end."), "The end.", id="text"),
-        pytest.param(lambda s: s.calls("Bash", command="ls"), "Let me look.", id="interrupted at a call"),
-        pytest.param(lambda s: s.held("no"), "Let me look.", id="held and interrupted"),
+        pytest.param(lambda s: None, "", id="interrupted in front of a call"),
+        pytest.param(lambda s: s.calls("Bash", command="ls"), "", id="interrupted at a call"),
+        pytest.param(lambda s: s.runs("Bash", "ok", command="ls"), "", id="interrupted behind a call"),
+        pytest.param(lambda s: (s.says("The end."), s.held("no")), "The end.", id="held and interrupted"),
+        pytest.param(
+            lambda s: (s.says("The end."), s.says("No response requested.", model="<synthetic>")),
+            "The end.",
+            id="the client's filler",
+        ),
+        pytest.param(
+            lambda s: (s.says("The end."), s.says("API Error: 529", isApiErrorMessage=True)), "The end.", id="API error"
+        ),
     ],
 )
-def test_the_previous_reply_is_the_last_text_of_the_turn_before(end: object, previous: str, tmp_path: Path):
+def test_the_previous_reply_is_the_text_that_ended_the_turn_before(end: object, previous: str, tmp_path: Path):
     """
-    Of the turn before only, however it ended.
+    Not one from the middle of it, and none that the client wrote.
     """
     session = Session()
     session.prompt("first")
@@ -560,6 +600,13 @@ def test_lone_surrogates_break_nothing(tmp_path: Path):
     assert record_of(session, tmp_path).request == "half an emoji: \ud83d"
 
 
+def beside_a_result(text: str) -> list[dict[str, Any]]:
+    return [{"type": "tool_result", "tool_use_id": "t", "content": "x"}, {"type": "text", "text": text}]
+
+
+OVER = "<status>completed</status>"
+
+
 @pytest.mark.parametrize(
     ("write", "pending"),
     [
@@ -608,9 +655,94 @@ def test_lone_surrogates_break_nothing(tmp_path: Path):
             id="named by a hook's feedback",
         ),
         pytest.param(lambda s: s.queue("enqueue", "also the README"), (), id="a queued prompt"),
+        pytest.param(
+            lambda s: (s.queue("enqueue", notification("b1")), s.runs("TaskOutput", OVER, task_id="b1")),
+            (),
+            id="looked at afterwards",
+        ),
+        pytest.param(
+            lambda s: (s.queue("enqueue", notification("b1")), s.runs("BashOutput", "x", details={"shellId": "b1"})),
+            (),
+            id="looked at afterwards, named by the result",
+        ),
+        pytest.param(
+            lambda s: (
+                s.calls("TaskOutput", "t1", task_id="b1", block=True),
+                s.queue("enqueue", notification("b1")),
+                s.result("t1", OVER),
+            ),
+            (),
+            id="waited for",
+        ),
+        pytest.param(
+            lambda s: (s.runs("TaskOutput", OVER, task_id="b1"), s.queue("enqueue", notification("b1"))),
+            ("b1",),
+            id="looked at before",
+        ),
+        pytest.param(
+            lambda s: (
+                s.queue("enqueue", notification("b1")),
+                s.runs("TaskOutput", "No such task", error=True, task_id="b1"),
+            ),
+            ("b1",),
+            id="looked at in vain",
+        ),
+        pytest.param(
+            lambda s: (s.queue("enqueue", notification("b1")), s.runs("TaskStop", "stopped", task_id="b1")),
+            (),
+            id="stopped afterwards",
+        ),
+        pytest.param(
+            lambda s: (
+                s.queue("enqueue", notification("b1")),
+                s.add({"type": "user", "message": {"content": beside_a_result(notification("b1"))}}),
+            ),
+            (),
+            id="delivered beside a tool result",
+        ),
+        pytest.param(
+            lambda s: (
+                s.queue("enqueue", notification("b1")),
+                s.prompt(f"<system-reminder>\n{notification('b1')}\n</system-reminder>", isMeta=True),
+            ),
+            (),
+            id="delivered within a reminder",
+        ),
+        pytest.param(
+            lambda s: (
+                s.queue("enqueue", notification("b1")),
+                s.prompt(notification("b1"), origin={"kind": "to come"}),
+            ),
+            (),
+            id="delivered by another origin",
+        ),
+        pytest.param(
+            lambda s: (
+                s.queue("enqueue", notification("b1")),
+                s.prompt(f"Base directory: docs/\n{notification('b1')}", isMeta=True),
+                s.add({"type": "user", "message": {"content": beside_a_result(f"See {notification('b1')}")}}),
+            ),
+            ("b1",),
+            id="only quoted",
+        ),
+        pytest.param(
+            lambda s: (s.queue("enqueue", notification("b1")), s.queue("remove")), (), id="something taken out"
+        ),
+        pytest.param(
+            lambda s: s.queue("enqueue", "<task-notification><status>completed</status></task-notification>"),
+            (),
+            id="of no task",
+        ),
+        pytest.param(
+            lambda s: (s.queue("enqueue", notification("b1")), s.runs("TaskOutput", OVER, task_id="b2")),
+            ("b1",),
+            id="another one looked at",
+        ),
     ],
 )
-def test_a_wake_up_is_pending_until_it_is_delivered(write: object, pending: tuple[str, ...], tmp_path: Path):
+def test_a_wake_up_is_pending_until_it_is_delivered_or_looked_at(
+    write: object, pending: tuple[str, ...], tmp_path: Path
+):
     """
     The task is done, its notification waits in the queue, and the reply may well say that it waits.
     """
@@ -636,22 +768,6 @@ def test_a_notification_enqueued_before_the_prompt_is_not_pending(tmp_path: Path
     session.says("Done.")
 
     assert not record_of(session, tmp_path).wakeup_pending
-
-
-def test_each_stop_that_was_held_counts_once(tmp_path: Path):
-    """
-    A block leaves two entries and a context one; both styles count, and other hooks' context does not.
-    """
-    session = Session()
-    session.prompt("go")
-    session.attachment("hook_additional_context", hookEvent="UserPromptSubmit", content=["x"])
-    session.says("One.")
-    session.held("no")
-    session.says("Two.")
-    session.attachment("hook_additional_context", hookEvent="Stop", content=["no"])
-    session.says("Three.")
-
-    assert record_of(session, tmp_path).feedbacks == 2
 
 
 @pytest.mark.parametrize(
@@ -730,6 +846,211 @@ def test_a_prompt_over_the_limit_is_out_of_reach(tmp_path: Path):
     record = read(session.write(tmp_path), limits=Limits(longest_line=50_000))
 
     assert (record.request, record.out_of_reach) == ("", True)
+
+
+IMAGE = {"type": "image", "source": {"type": "base64", "data": "x" * 200_000}}
+SHORT_LINES = Limits(longest_line=50_000)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param("fix it" + "x" * 200_000, id="text"),
+        pytest.param([{"type": "text", "text": "like this"}, IMAGE], id="an image behind a text"),
+        pytest.param([IMAGE], id="an image"),
+    ],
+)
+def test_a_prompt_over_the_limit_has_its_identity(content: object, tmp_path: Path):
+    """
+    The turn stays the same one, whatever notification starts a further prompt id.
+    """
+    session = Session()
+    session.prompt("an earlier request", prompt_id="p0")
+    session.says("Done.")
+    session.prompt(content, prompt_id="p1", uuid="human")
+    session.says("Waiting.")
+    session.prompt(notification("b1"), prompt_id="p2", origin={"kind": "task-notification"})
+
+    record = read(session.write(tmp_path), limits=SHORT_LINES)
+
+    assert (record.human_id, record.prompt_ids, record.out_of_reach) == ("human", ("p1", "p2"), True)
+
+
+@pytest.mark.parametrize(
+    ("ends", "expected"),
+    [
+        pytest.param({"promptId": "p1"}, "p1", id="by its prompt id"),
+        pytest.param({}, "head:", id="by its beginning"),
+    ],
+)
+def test_a_prompt_over_the_limit_without_a_uuid_has_an_id_that_stays(
+    ends: dict[str, str], expected: str, tmp_path: Path
+):
+    """
+    Two stops of one turn agree on it.
+    """
+    session = Session()
+    entry = {**ends, "type": "user", "message": {"role": "user", "content": "x" * 200_000}}
+    session.add(entry, chained=False)
+    first = read(session.write(tmp_path), limits=SHORT_LINES)
+    session.says("Done.")
+
+    record = read(session.write(tmp_path), limits=SHORT_LINES)
+
+    assert record.human_id == first.human_id
+    assert record.human_id.startswith(expected)
+
+
+LONG = "x" * 200_000
+
+
+def long_call(session: Session) -> None:
+    session.runs("mcp__llm__ask", "ok", messages=[{"role": "user", "content": LONG}])
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        pytest.param(lambda s: s.prompt([{"type": "document", "source": {"data": LONG}}], isMeta=True), id="a PDF"),
+        pytest.param(
+            lambda s: s.prompt(notification("b1", result=LONG), origin={"kind": "task-notification"}), id="notification"
+        ),
+        pytest.param(lambda s: s.prompt(notification("b1", result=LONG)), id="notification of an old client"),
+        pytest.param(lambda s: s.prompt("The talk so far" + LONG, isCompactSummary=True), id="summary"),
+        pytest.param(lambda s: s.prompt("dispatch" + LONG, isSidechain=True), id="sidechain"),
+        pytest.param(
+            lambda s: s.add(
+                {"type": "api-request-blob", "body": {"message": {"role": "user", "content": LONG}}}, chained=False
+            ),
+            id="blob",
+        ),
+        pytest.param(
+            lambda s: s.attachment("x", message={"role": "user", "content": LONG}, note='"type":"user"'),
+            id="attachment",
+        ),
+        pytest.param(long_call, id="call"),
+        pytest.param(lambda s: s.runs("Bash", "x", details={"stdout": LONG}, command="cat x"), id="result's details"),
+    ],
+)
+def test_a_line_over_the_limit_that_nobody_typed_is_no_prompt(write: object, tmp_path: Path):
+    """
+    Its two ends tell who wrote it; what the turn did before stays known.
+    """
+    session = Session()
+    session.prompt("the request", uuid="human")
+    session.runs("Edit", "ok", file_path="a.py")
+    write(session)  # type: ignore[operator]
+    session.says("Done.")
+
+    record = read(session.write(tmp_path), limits=SHORT_LINES)
+
+    assert (record.human_id, record.request, record.skipped) == ("human", "the request", 1)
+    assert record.calls[0].name == "Edit"
+
+
+def test_a_notification_over_the_limit_is_delivered(tmp_path: Path):
+    """
+    Its first words name the task, and its entry the prompt id.
+    """
+    session = Session()
+    session.prompt("go", prompt_id="p1")
+    session.queue("enqueue", notification("b1"))
+    session.prompt(notification("b1", result=LONG), origin={"kind": "task-notification"}, prompt_id="p2")
+
+    record = read(session.write(tmp_path), limits=SHORT_LINES)
+
+    assert (record.wakeups_pending, record.ended_tasks, record.prompt_ids) == ((), {"b1"}, ("p1", "p2"))
+
+
+def test_a_turn_of_very_many_calls_keeps_its_first_and_newest(tmp_path: Path):
+    """
+    Those between are counted by tool, and the turn is said to be cut.
+    """
+    session = Session()
+    session.prompt("go")
+    session.block({"type": "tool_use", "id": "first", "name": "Edit", "input": {"file_path": "a"}})
+    for number in range(0, 10_100, 100):
+        calls = [
+            {"type": "tool_use", "id": f"t{n}", "name": "Read", "input": {"file_path": "a"}}
+            for n in range(number, number + 100)
+        ]
+        session.add({"type": "assistant", "message": {"id": f"m{number}", "content": calls}})
+
+    record = record_of(session, tmp_path)
+
+    assert [call.id for call in record.calls[:11]] == ["first", *(f"t{n}" for n in range(9)), "t100"]
+    assert (record.calls[-1].id, len(record.calls)) == ("t10099", 10_010)
+    assert record.calls_left_out == {"Read": 91}
+    assert record.out_of_reach
+
+
+HOOK = "/home/dev/.local/bin/turngate-hook"
+
+
+def hold(session: Session, command: str = HOOK, event: str = "Stop") -> None:
+    session.prompt("Stop hook feedback:\nno", isMeta=True)
+    session.attachment(
+        "hook_blocking_error", hookEvent=event, blockingError={"blockingError": "no", "command": command}
+    )
+
+
+@pytest.mark.parametrize(
+    ("stops", "holds"),
+    [
+        pytest.param([], 0, id="none"),
+        pytest.param([[HOOK]], 1, id="once"),
+        pytest.param([[HOOK], [HOOK]], 2, id="twice"),
+        pytest.param([[HOOK, f"TURNGATE_X=1 {HOOK}"]], 1, id="two installs at one stop"),
+        pytest.param([["other-hook", HOOK, "other-hook"], ["other-hook"]], 1, id="beside others"),
+        pytest.param([["other-hook"]], 0, id="others alone"),
+    ],
+)
+def test_the_transcript_counts_our_own_holds(stops: list[list[str]], holds: int, tmp_path: Path):
+    """
+    Once per stop, of this human turn, by the hook's command and not by words.
+    """
+    session = Session()
+    session.prompt("before")
+    session.says("Done.")
+    hold(session)
+    session.prompt("go")
+    for commands in stops:
+        session.says("Done: turngate-hook.")
+        for command in commands:
+            hold(session, command)
+
+    assert record_of(session, tmp_path).own_holds == holds
+
+
+def test_what_our_hook_refuses_before_a_tool_is_no_hold(tmp_path: Path):
+    """
+    The jobs check is the same command on another event.
+    """
+    session = Session()
+    session.prompt("go")
+    hold(session, event="PreToolUse")
+
+    assert record_of(session, tmp_path).own_holds == 0
+
+
+@pytest.mark.parametrize(
+    ("summary", "code"),
+    [
+        pytest.param('Background command "expect (exit code 0)" failed (exit code 1)', 1, id="behind the description"),
+        pytest.param('Background command "t" failed with exit code 2', 2, id="without brackets"),
+        pytest.param('Background command "expect (exit code 0)" was stopped', None, id="in the description alone"),
+        pytest.param("Background command completed (exit code 0)", 0, id="no description"),
+    ],
+)
+def test_a_notifications_exit_code_is_the_clients(summary: str, code: int | None, tmp_path: Path):
+    """
+    What the agent wrote of its command tells nothing of its end.
+    """
+    session = Session()
+    session.prompt("go")
+    session.prompt(notification("b1", summary=summary), origin={"kind": "task-notification"})
+
+    assert record_of(session, tmp_path).notices["b1"].exit_code == code
 
 
 def test_a_line_over_the_limit_behind_the_prompt_is_not_the_turns(tmp_path: Path):

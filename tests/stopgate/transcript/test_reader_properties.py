@@ -86,10 +86,11 @@ def everything_of(place: Path, data: bytes) -> None:
     place.write_bytes(data)
     for subagent in (False, True):
         record = read(str(place), subagent=subagent)
-        assert record.was_read
+        assert record.problem == ""
         turn = build_turn(record, reply=record.final_reply, subagent=subagent)
         json.dumps(turn).encode()
-        notified(record, "b1")
+        notified(record, {"b1"})
+        read(str(place), subagent=subagent, limits=Limits(longest_line=40))
     launched_by(str(place))
 
 
@@ -142,6 +143,23 @@ def test_no_block_size_changes_the_record(block: int, place: Path):
     place.write_bytes(rich_session().data())
 
     assert read(str(place), limits=Limits(block=block)) == read(str(place))
+
+
+@given(content=CONTENT, ends=st.dictionaries(st.text(max_size=8), ANY, max_size=4), block=st.integers(1, 500))
+def test_a_line_over_the_limit_has_the_fields_of_its_ends(
+    content: object, ends: dict[str, Any], block: int, place: Path
+):
+    """
+    Whatever stands in front of its message, in it and behind it.
+    """
+    entry = {"type": "user", "isSidechain": False, "message": {"role": "user", "content": content}, "isMeta": True}
+    prompt = {"type": "user", "uuid": "human", "message": {"role": "user", "content": "go"}}
+    fields = {f"x{key}": value for key, value in ends.items()}
+    place.write_bytes(b"\n".join([line_of(prompt), line_of({**fields, **entry, **fields, "uuid": "u", **fields})]))
+
+    record = read(str(place), limits=Limits(block=block, longest_line=len(line_of(prompt))))
+
+    assert record.human_id == "human"
 
 
 JUNK = st.sampled_from(

@@ -47,7 +47,7 @@ class ExpectedTurn(NamedTuple):
 
 
 def text_of(entry: dict[str, Any]) -> str:
-    content = entry["message"]["content"]
+    content = entry["message"]["content"] if "message" in entry else entry.get("content", "")
     if isinstance(content, str):
         return content
     return "\n\n".join(block["text"] for block in content if block["type"] == "text")
@@ -61,18 +61,22 @@ def is_typed(entries: list[dict[str, Any]], index: int) -> bool:
     if not text.startswith(("<command-name>", "<command-message>")):
         return not text.startswith(NOT_TYPED)
     for later in entries[index + 1 :]:
-        if later["type"] == "assistant":
+        if later["type"] == "assistant" or text_of(later).startswith(("<command-name>", "<command-message>")):
             return True
-        if later["type"] == "user" and text_of(later).startswith("<local-command-stdout>"):
+        if text_of(later).startswith("<local-command-stdout>"):
             return False
     return True
+
+
+def is_agents(entry: dict[str, Any]) -> bool:
+    return entry["type"] == "assistant" and entry["message"].get("model") != "<synthetic>"
 
 
 def expected_turns(data: bytes, *, subagent: bool) -> list[ExpectedTurn]:
     offsets, entries, offset = list[int](), list[dict[str, Any]](), 0
     for line in data.splitlines(keepends=True):
         entry = json.loads(line)
-        if entry["type"] in ("user", "assistant") and (subagent or not entry.get("isSidechain")):
+        if entry["type"] in ("user", "assistant", "system") and (subagent or not entry.get("isSidechain")):
             entries.append(entry)
             offsets.append(offset)
         offset += len(line)
@@ -80,10 +84,10 @@ def expected_turns(data: bytes, *, subagent: bool) -> list[ExpectedTurn]:
     starts = [index for index in range(len(entries)) if is_typed(entries, index)]
     turns = list[ExpectedTurn]()
     # A file may begin in the middle of a turn.
-    previous = last_text([entry for entry in entries[: starts[0]] if entry["type"] == "assistant"])
+    previous = last_text([entry for entry in entries[: starts[0]] if is_agents(entry)])
     for start, end in zip(starts, [*starts[1:], len(entries)], strict=True):
-        agent = [entry for entry in entries[start:end] if entry["type"] == "assistant"]
-        calls = [block["id"] for entry in agent for block in entry["message"]["content"] if block["type"] == "tool_use"]
+        agent = [entry for entry in entries[start:end] if is_agents(entry)]
+        calls = [call for entry in agent for call in calls_in(entry)]
         stop = offsets[end] if end < len(entries) else len(data)
         turns.append(ExpectedTurn(stop, text_of(entries[start]), previous, list(dict.fromkeys(calls))))
         previous = last_text(agent) if agent else previous
@@ -91,10 +95,15 @@ def expected_turns(data: bytes, *, subagent: bool) -> list[ExpectedTurn]:
 
 
 def last_text(agent: list[dict[str, Any]]) -> str:
-    ids = [entry["message"]["id"] for entry in agent if text_of(entry)]
-    return "\n\n".join(
-        text_of(entry) for entry in agent if ids and entry["message"]["id"] == ids[-1] and text_of(entry)
-    )
+    spoken = [entry for entry in agent if text_of(entry) or calls_in(entry)]
+    last = [entry for entry in spoken if entry["message"]["id"] == spoken[-1]["message"]["id"]]
+    if any(calls_in(entry) or entry["message"].get("stop_reason") == "tool_use" for entry in last):
+        return ""
+    return "\n\n".join(text_of(entry) for entry in last)
+
+
+def calls_in(entry: dict[str, Any]) -> list[str]:
+    return [block["id"] for block in entry["message"]["content"] if block["type"] == "tool_use"]
 
 
 def as_typed(request: str) -> str:

@@ -5,6 +5,7 @@ Background tasks in a whole transcript.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from turngate.stopgate.transcript import launched_by, notified, read
 from ..transcripts import Session, notification
 
 SHELL_LAUNCH = "Command running in background with ID: b1. Output is being written to: /tmp/b1.output."
+MOVED = "Command was manually backgrounded by user with ID: b1. Output is being written to: /tmp/b1.output."
 AGENT_LAUNCH = [
     {
         "type": "text",
@@ -38,7 +40,7 @@ def test_launches_are_known_by_structure_or_the_clients_words(
     """
     session = Session(sidechain=True)
     session.prompt("go")
-    session.runs(tool, content, details=details, description="The build")
+    session.runs(tool, content, details=details, description="The build", run_in_background=True)
     session.says("Waiting.")
     path = session.write(tmp_path)
 
@@ -52,12 +54,61 @@ def test_a_launch_stands_anywhere_in_the_file(tmp_path: Path):
     """
     session = Session(sidechain=True)
     session.prompt("go")
-    session.runs("Bash", SHELL_LAUNCH, command="make")
+    session.runs("Bash", SHELL_LAUNCH, command="make", run_in_background=True)
     session.runs("Bash", f"I saw: {SHELL_LAUNCH.replace('b1', 'b9')}", command="cat log")
     session.prompt("go on", origin={"kind": "coordinator"})
     session.says("Waiting.")
 
     assert launched_by(session.write(tmp_path)) == {"b1"}
+
+
+@pytest.mark.parametrize(
+    ("tool", "content", "given", "launched"),
+    [
+        pytest.param("Bash", SHELL_LAUNCH, {"command": "cat log"}, False, id="a log printed"),
+        pytest.param("Bash", AGENT_LAUNCH, {"run_in_background": True}, False, id="an agent's launch printed"),
+        pytest.param("Grep", SHELL_LAUNCH, {"pattern": "ID"}, False, id="found"),
+        pytest.param("Read", SHELL_LAUNCH, {"file_path": "log"}, False, id="read"),
+        pytest.param("WebFetch", AGENT_LAUNCH, {"url": "http://h"}, False, id="fetched"),
+        pytest.param("TaskOutput", SHELL_LAUNCH, {"task_id": "b7"}, False, id="collected"),
+        pytest.param("mcp__notes__get", AGENT_LAUNCH, {"run_in_background": True}, False, id="told by a server"),
+        pytest.param("Agent", SHELL_LAUNCH, {"prompt": "x"}, False, id="reported"),
+        pytest.param("Task", AGENT_LAUNCH, {"prompt": "x"}, True, id="an old client's agent"),
+        pytest.param("Bash", MOVED, {"command": "make"}, True, id="moved there by a person"),
+        pytest.param("Bash", f"{MOVED}\nmore", {"command": "cat log"}, False, id="a line of a log"),
+    ],
+)
+def test_the_clients_words_count_from_a_tool_that_can_launch(
+    tool: str, content: object, given: dict[str, Any], launched: bool, tmp_path: Path
+):
+    """
+    What another one prints, finds or reads was launched by somebody else; the call keeps its outcome.
+    """
+    session = Session(sidechain=True)
+    session.prompt("go")
+    session.runs(tool, content, **given)
+    session.says("Done.")
+    path = session.write(tmp_path)
+
+    (call,) = read(path, subagent=True).calls
+
+    assert bool(launched_by(path)) is launched
+    assert call.outcome is not None
+    assert call.outcome.state == ("background" if launched else "ok")
+    assert bool(call.outcome.text) is not launched
+
+
+def test_words_count_only_where_there_is_no_structure(tmp_path: Path):
+    """
+    A result that the client describes, and not as a launch, is none.
+    """
+    session = Session()
+    session.prompt("go")
+    session.runs("Bash", SHELL_LAUNCH, details={"stdout": SHELL_LAUNCH}, command="x", run_in_background=True)
+    path = session.write(tmp_path)
+
+    assert launched_by(path) == frozenset()
+    assert read(path).launches == {}
 
 
 @pytest.mark.parametrize("path", ["", "/absent", "/dev/null"])
@@ -66,7 +117,7 @@ def test_no_file_launched_nothing(path: str):
     What cannot be read shows no launch.
     """
     assert launched_by(path) == frozenset()
-    assert not notified(read(path), "b1")
+    assert notified(read(path), {"b1"}) == frozenset()
 
 
 def launch(session: Session) -> None:
@@ -136,7 +187,7 @@ def test_a_task_is_over_by_its_last_word(story: list[object], expected: bool, tm
         step(session)  # type: ignore[operator]
     session.says("Waiting.")
 
-    assert notified(read(session.write(tmp_path)), "b1") is expected
+    assert notified(read(session.write(tmp_path)), {"b1"}) == ({"b1"} if expected else set())
 
 
 def test_another_tasks_notification_ends_nothing(tmp_path: Path):
@@ -147,8 +198,37 @@ def test_another_tasks_notification_ends_nothing(tmp_path: Path):
     session.prompt("go")
     session.prompt(notification("b12"), origin={"kind": "task-notification"})
 
-    assert not notified(read(session.write(tmp_path)), "b1")
-    assert not notified(read(session.write(tmp_path)), "")
+    assert notified(read(session.write(tmp_path)), ["b1", ""]) == frozenset()
+
+
+def test_many_tasks_are_looked_for_at_once(tmp_path: Path):
+    """
+    Each by its own last word, in this turn or in an earlier one.
+    """
+    session = Session()
+    session.prompt("first")
+    session.prompt(notification("over"), origin={"kind": "task-notification"})
+    session.prompt(notification("resumed"), origin={"kind": "task-notification"})
+    session.runs("SendMessage", "sent", to="resumed", message="go on")
+    session.prompt("second")
+    session.prompt(notification("now"), origin={"kind": "task-notification"})
+
+    assert notified(read(session.write(tmp_path)), ["over", "resumed", "now", "unheard"]) == {"over", "now"}
+
+
+@pytest.mark.parametrize(("tasks", "behind", "found"), [(1, 31, True), (1, 33, False), (80, 7, True), (80, 9, False)])
+def test_how_far_back_is_looked_depends_on_the_number_of_tasks(tasks: int, behind: int, found: bool, tmp_path: Path):
+    """
+    32 MB, and less for more than 20 tasks, so that the time is bounded.
+    """
+    session = Session()
+    session.prompt("first")
+    session.prompt(notification("b1"), origin={"kind": "task-notification"})
+    session.metadata(behind, size=1024 * 1024)
+    session.prompt("second")
+    ids = {"b1", *(f"unheard-{number}" for number in range(tasks - 1))}
+
+    assert ("b1" in notified(read(session.write(tmp_path)), ids)) is found
 
 
 def test_a_notification_tells_how_it_ended(tmp_path: Path):
