@@ -5,27 +5,28 @@ no model.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import repeat
 from typing import Final
 
 from ...rubric.masking import clean, cut, mask
 from ...rubric.turn import Check, Facts, ToolCall, Turn
 from ..events import Cron
+from ..transcript.clipped import clip
 from ..transcript.record import Notice, Record, ToolUse
+from ..transcript.tool_outcomes import COLLECTORS, TASK_ENDERS
 from .checks import passed
-from .steps import Step, step_of
-from .tool_lines import ASKED, COLLECTORS, NAME, has_failed, one_line, relative, told_call, tool_call
+from .masked import masked
+from .steps import Step, never_ended, step_of
+from .tool_lines import ASKED, NAME, has_failed, one_line, relative, shown_command, told_call, tool_call
 
 FIRST_LINES: Final = 10
 FULL_LINES: Final = 200
-LONGEST: Final = 300_000
+LONGEST: Final = (100_000, 200_000)
 """
-Characters of a prompt or reply that are masked: far more than any budget shows, so that no secret straddles the last cut, and few enough
-to leave the judge its time.
+Characters kept of the start and the end of a prompt or reply: far more than any budget shows, and few enough to leave the judge its time.
 """
 PREVIOUS_REPLY: Final = 2_000
-
-_ENDING: Final = frozenset({"TaskStop", "KillShell", "KillBash"})
 
 
 def build_turn(
@@ -50,7 +51,7 @@ def build_turn(
     return Turn(
         request=_bounded(record.request),
         reply=_bounded(reply),
-        previous_reply=cut(mask(clean(record.previous_reply)), PREVIOUS_REPLY, keep="end"),
+        previous_reply=cut(masked(record.previous_reply), PREVIOUS_REPLY, keep="end"),
         later_prompts=tuple(_bounded(prompt) for prompt in record.later_prompts),
         tool_calls=_tool_calls(record, steps, cwd),
         facts=Facts(
@@ -81,8 +82,18 @@ def _tool_calls(record: Record, steps: Sequence[Step], cwd: str) -> tuple[ToolCa
         else _named_only(step)
         for position, step in enumerate(steps)
     ]
+    first, rest = made[:FIRST_LINES], made[FIRST_LINES:]
     told = [told_call(task, notice) for task, notice in record.notices.items() if task not in record.launches]
-    return (*made, *told)
+    return (*first, *_left_out(record), *rest, *told)
+
+
+def _left_out(record: Record) -> Iterable[ToolCall]:
+    """
+    The calls that the record only counts, by name.
+    """
+    for tool, times in record.calls_left_out.items():
+        name = one_line(tool, NAME)
+        yield from repeat(ToolCall(name, name), times)
 
 
 def _named_only(step: Step) -> ToolCall:
@@ -101,7 +112,7 @@ def _notice(record: Record, use: ToolUse) -> Notice | None:
 
 
 def _bounded(text: str) -> str:
-    return mask(clean(cut(text, LONGEST, keep="both")))
+    return masked(clip(text, start=LONGEST[0], end=LONGEST[1]))
 
 
 def _edited_files(steps: Iterable[Step], cwd: str) -> tuple[str, ...]:
@@ -110,18 +121,29 @@ def _edited_files(steps: Iterable[Step], cwd: str) -> tuple[str, ...]:
 
 
 def _checks(record: Record, steps: Iterable[Step]) -> tuple[Check, ...]:
+    collected = {
+        use.outcome.task_id: use.outcome.exit_code
+        for use in record.calls
+        if use.name in COLLECTORS and use.outcome and use.outcome.is_over and use.outcome.exit_code is not None
+    }
     return tuple(
-        Check(one_line(ran.command, ASKED), passed(ran, _exit_code(record, step.use)))
+        Check(one_line(shown_command(ran.command), ASKED), passed(ran, _exit_code(record, step.use, collected)))
         for step in [step for step in steps if step.checks][-FULL_LINES:]
         for ran in step.checks
     )
 
 
-def _exit_code(record: Record, use: ToolUse) -> int | None:
+def _exit_code(record: Record, use: ToolUse, collected: Mapping[str, int | None]) -> int | None:
     outcome = use.outcome
-    if notice := _notice(record, use):
-        return notice.exit_code
-    if outcome is None or outcome.note or outcome.state not in ("ok", "error"):
+    if outcome is None:
+        return None
+    if outcome.state == "background":
+        notice = _notice(record, use)
+        if notice is not None and notice.exit_code is not None:
+            return notice.exit_code
+        told = collected.get(outcome.task_id)
+        return 1 if told is None and notice is not None and notice.status == "failed" else told
+    if outcome.note or outcome.state not in ("ok", "error") or never_ended(use):
         return None
     if outcome.exit_code is not None:
         return outcome.exit_code
@@ -131,8 +153,10 @@ def _exit_code(record: Record, use: ToolUse) -> int | None:
 
 def _edited_after_last_check(steps: Sequence[Step]) -> bool | None:
     edits = [position for position, step in enumerate(steps) if step.edited is not None]
-    checked = [position for position, step in enumerate(steps) if step.checks]
-    return edits[-1] > checked[-1] if edits and checked else None
+    checked = [position for position, step in enumerate(steps) if step.has_checked]
+    if not edits or not checked:
+        return None
+    return steps[edits[-1]].edits_last if edits[-1] == checked[-1] else edits[-1] > checked[-1]
 
 
 def _uncollected(record: Record, running: Collection[str]) -> tuple[str, ...]:
@@ -141,7 +165,7 @@ def _uncollected(record: Record, running: Collection[str]) -> tuple[str, ...]:
     """
     accounted = {*running, *record.ended_tasks, *record.wakeups_pending, *_collected(record.calls)}
     return tuple(
-        one_line(f"{use.outcome.task_id}: {record.launches.get(use.outcome.task_id, '')}", ASKED)
+        one_line(f"{use.outcome.task_id}: {shown_command(record.launches.get(use.outcome.task_id, ''))}", ASKED)
         for use in record.calls
         if use.outcome
         and use.outcome.state == "background"
@@ -153,6 +177,6 @@ def _collected(calls: Iterable[ToolUse]) -> Iterable[str]:
     for use in calls:
         if use.outcome is None or use.outcome.state != "ok":
             continue
-        if use.name in _ENDING or (use.name in COLLECTORS and use.outcome.is_over):
+        if use.name in TASK_ENDERS or (use.name in COLLECTORS and use.outcome.is_over):
             yield from (value for value in use.input.values() if isinstance(value, str))
             yield use.outcome.task_id

@@ -112,11 +112,34 @@ OTHER_TARGET_WORDS: Final = _words(
 )
 
 NO_RUN: Final = _words(
-    "--version --help --collect-only --co --dry-run --just-print --fixtures --markers --init --showConfig --listTests"
+    "--version --help --collect-only --co --dry-run --just-print --fixtures --markers --init --showConfig --listTests "
+    "--list --list-tests --no-run --print-config --show-only --listenvs"
 )
 """Options with which a check does not run."""
+_PRINT_OF_COMPILERS: Final = _words("-dumpversion -dumpmachine -dumpspecs -print-search-dirs -print-sysroot")
+NO_RUN_OF: Final[Mapping[str, frozenset[str]]] = {
+    **dict.fromkeys(("gcc", "g++", "cc", "c++", "clang", "clang++"), _PRINT_OF_COMPILERS),
+    "go": _words("-list"),
+    "ctest": _words("-N"),
+    "tox": _words("-l -a list l config devenv --notest"),
+    "nox": _words("-l"),
+    "xcodebuild": _words("-list -version -showsdks -showBuildSettings"),
+    "webpack": _words("serve watch init info"),
+    "cypress": _words("open install verify info cache"),
+    "ninja": _words("-t clean"),
+    "vitest": _words("list"),
+}
+"""Words with which a single program does not check."""
 
 _TAKE_A_WORD: Final = _words("--filter -F -C --dir --prefix -w --workspace --cwd")
+_WITH_VALUE: Final[Mapping[str, frozenset[str]]] = {
+    **dict.fromkeys(("make", "gmake"), _words("-C -f -I -o -W --directory --file --makefile")),
+    "just": _words("-f --justfile -d --working-directory"),
+    "task": _words("-t --taskfile -d --dir"),
+    "gradle": _words("-p --project-dir -b"),
+    "go": _words("-C"),
+}
+"""Options that take the next word, which is no target then."""
 _CHECK_ONLY: Final = _words("--check -check --diff --verify-no-changes --check-formatted")
 _DESCRIBES_ITSELF: Final = _words("-V -h -v version help")
 
@@ -126,11 +149,14 @@ def checks(words: _Words) -> bool:
     Whether a command, freed of what it is wrapped in, checks work.
     """
     name, args = words[0], words[1:]
-    if NO_RUN.intersection(args) or (len(args) == 1 and args[0] in _DESCRIBES_ITSELF and name != "bats"):
+    if (NO_RUN | NO_RUN_OF.get(name, frozenset())).intersection(args):
+        return False
+    if len(args) == 1 and args[0] in _DESCRIBES_ITSELF and name != "bats":
         return False
     if name in ALWAYS:
         return True
 
+    args = _without_values(args, _WITH_VALUE.get(name, frozenset()))
     verbs = [arg for arg in args if not arg.startswith(("-", "+")) and "=" not in arg]
     if name in BY_VERB and (BY_VERB[name].intersection(verbs[:1]) or BY_VERB[name].intersection(args[:1])):
         return True
@@ -140,11 +166,17 @@ def checks(words: _Words) -> bool:
     return special(verbs, args) if special else False
 
 
+def _without_values(args: _Words, options: frozenset[str]) -> _Words:
+    before = ("", *args)
+    return tuple(arg for option, arg in zip(before, args, strict=False) if option not in options)
+
+
 def _of_targets(verbs: list[str], _args: _Words) -> bool:
     return any(is_checking_target(verb) for verb in verbs)
 
 
 def _of_make(verbs: list[str], args: _Words) -> bool:
+    verbs = [verb for verb in verbs if not verb.isdigit()]  # of `-j 4`
     # Without a target, make builds.
     if "-n" in args:
         return False
@@ -159,6 +191,8 @@ def _of_package_manager(verbs: list[str], args: _Words) -> bool:
     for option, value in pairwise(args):
         if option in _TAKE_A_WORD and value in verbs:
             verbs.remove(value)
+    if verbs[:1] == ["workspace"]:
+        verbs = verbs[2:]
     if verbs[:1] in (["run"], ["run-script"], ["task"]):
         return is_checking_target(verbs[1]) if len(verbs) > 1 else False
     # `npm ci` installs.
@@ -177,12 +211,18 @@ def _of_ruff(verbs: list[str], args: _Words) -> bool:
     return _of_formatter(verbs, args) or verbs[:1] == ["."]
 
 
+def _of_script(_verbs: list[str], args: _Words) -> bool:
+    # A project's own script, as `hatch run` runs it; the shell's `test` takes words.
+    return not args
+
+
 _SPECIAL: Final[Mapping[str, Callable[[list[str], _Words], bool]]] = {
     **dict.fromkeys(RUNNERS, _of_targets),
     **dict.fromkeys(PACKAGE_MANAGERS, _of_package_manager),
     **dict.fromkeys(("make", "gmake"), _of_make),
     **dict.fromkeys(("gradle", "sbt"), _of_gradle),
     **dict.fromkeys(("cargo", "terraform", "tofu", "dotnet", "dart", "mix"), _of_formatter),
+    **dict.fromkeys(("test", "tests", "lint", "typecheck"), _of_script),
     "deno": _of_deno,
     "ruff": _of_ruff,
 }

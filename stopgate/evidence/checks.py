@@ -11,7 +11,7 @@ from .check_commands import checks
 from .shell import Command, commands
 from .wrappers import shell_text, unwrapped
 
-_NEUTRAL: Final = frozenset(
+NEUTRAL: Final = frozenset(
     [
         "cd",
         "pushd",
@@ -40,8 +40,9 @@ _NEUTRAL: Final = frozenset(
     ]
 )
 """Commands that do not fail in practice: a failed line is not theirs."""
-_WRITERS: Final = frozenset(["cat", "echo", "printf"])
 _DEPTH: Final = 3
+MOST_COMMANDS: Final = 300
+"""Commands of a line that are looked at. Of a longer one it is not known how it came to its status."""
 
 
 class Ran(NamedTuple):
@@ -52,10 +53,12 @@ class Ran(NamedTuple):
     command: str
     passes_with: bool | None
     """
-    What an exit status of 0 says of it: that it passed, or nothing (None), because the line hides its status.
+    What an exit status of 0 says of it: that it passed, or nothing (None), because the line hides its status or may have left it out.
     """
     fails_with: bool | None
     """What another exit status says of it: that it failed (False), or nothing (None)."""
+    position: int = 0
+    """Among the commands of the line."""
 
 
 def checks_in(line: str, extra: Sequence[str] = ()) -> list[Ran]:
@@ -68,16 +71,23 @@ def checks_in(line: str, extra: Sequence[str] = ()) -> list[Ran]:
 def _checks_in(line: str, extra: Sequence[str], depth: int) -> list[Ran]:
     found: list[Ran] = []
     parts = commands(line)
-    pipefail = any("pipefail" in part.words for part in parts if part.words[:1] == ("set",))
-    for index, part in enumerate(parts):
+    is_known = len(parts) <= MOST_COMMANDS
+    for index, part in enumerate(parts[:MOST_COMMANDS]):
         words = unwrapped(part.words)
-        inner = _checks_in(text, extra, depth - 1) if depth and (text := shell_text(words)) else []
+        text = part.assigned or shell_text(words)
+        inner = _checks_in(text, extra, depth - 1) if depth and text else []
         if not inner and not (words and (checks(words) or _is_extra(part.words, words, extra))):
             continue
-        shows_success = not part.negated and _shows_success(parts[index:], pipefail=pipefail)
-        shows_failure = shows_success and _is_only_suspect(parts, index)
+        shows_status = is_known and not part.negated and shows_its_status(parts, index)
+        shows_success = shows_status and not part.may_not_run and not may_end_before(parts[:index])
+        shows_failure = shows_status and _is_only_suspect(parts, index)
         found.extend(
-            Ran(ran.command, ran.passes_with if shows_success else None, ran.fails_with if shows_failure else None)
+            Ran(
+                ran.command,
+                ran.passes_with if shows_success else None,
+                ran.fails_with if shows_failure else None,
+                index,
+            )
             for ran in inner or [Ran(" ".join(part.words), passes_with=True, fails_with=False)]
         )
     return found
@@ -92,22 +102,58 @@ def passed(ran: Ran, exit_code: int | None) -> bool | None:
     return ran.passes_with if exit_code == 0 else ran.fails_with
 
 
-def _shows_success(rest: Sequence[Command], *, pipefail: bool) -> bool:
+def shows_its_status(parts: Sequence[Command], index: int) -> bool:
     """
-    Whether the line's status is 0 only if its first command's was: nothing behind may put its own in its place.
+    Whether the line's status is 0 only if that of the command there was: nothing behind may put its own in its place.
     """
-    for part, following in zip(rest, [*rest[1:], None], strict=True):
+    pipefail = _has_pipefail(parts[:index], parts[index].subshell)
+    for position, part in enumerate(parts[index:], start=index):
+        following = parts[position + 1] if position + 1 < len(parts) else None
         if following is None or part.then == "":
             return part.then != "&"
         if part.then == "&&" or (part.then in ("|", "|&") and pipefail):
             continue
-        return part.then == "||" and following.words[:1] in (("exit",), ("return",)) and following.words[1:2] != ("0",)
+        if part.then != "||" or not _hands_on_failure(following):
+            return False
+        # Out of brackets or a pipe, the status goes on as theirs.
+        is_enclosed = following.subshell or following.then in ("|", "|&", "&")
+        return not is_enclosed or shows_its_status(parts, position + 1)
     return True
+
+
+def _hands_on_failure(part: Command) -> bool:
+    return part.words[:1] in (("exit",), ("return",)) and part.words[1:2] != ("0",)
+
+
+def _has_pipefail(before: Sequence[Command], subshell: int) -> bool:
+    sets = [part for part in before if part.words[:1] == ("set",) and "pipefail" in part.words]
+    return bool(sets) and all(
+        "+o" not in part.words and not part.may_not_run and part.subshell in (0, subshell) for part in sets
+    )
+
+
+def may_end_before(parts: Sequence[Command]) -> bool:
+    """
+    Whether the line may have ended well before what follows these commands.
+    """
+    return any(_may_end_well(part, before) for before, part in zip([None, *parts], parts, strict=False))
+
+
+def _may_end_well(part: Command, before: Command | None) -> bool:
+    name, *args = part.words or ("",)
+    if name == "exec":
+        return bool(args)
+    if name not in ("exit", "return"):
+        return False
+    if args:
+        return not args[0].isdigit() or int(args[0]) % 256 == 0
+    # Behind `||` the status that it hands on is that of a failure.
+    return before is None or before.then != "||"
 
 
 def _is_only_suspect(parts: Sequence[Command], index: int) -> bool:
     others = [part.words for position, part in enumerate(parts) if position != index]
-    return all(words and words[0] in _NEUTRAL for words in others)
+    return all(words and words[0] in NEUTRAL for words in others)
 
 
 def _is_extra(raw: Sequence[str], words: Sequence[str], extra: Sequence[str]) -> bool:
@@ -117,50 +163,3 @@ def _is_extra(raw: Sequence[str], words: Sequence[str], extra: Sequence[str]) ->
 
     texts = (" ".join(raw), " ".join(words))
     return any(fnmatchcase(text, pattern) or text.startswith(f"{pattern} ") for text in texts for pattern in extra)
-
-
-def edits_in(line: str) -> tuple[bool, tuple[str, ...]]:
-    """
-    Whether a command line edits files, by structure only, and which it names: redirection, `sed -i`, `tee`, git.
-    """
-    edits, files = False, list[str]()
-    for part in commands(line):
-        words = unwrapped(part.words)
-        name = words[0] if words else "cat"
-        named = _edited_by(name, words[1:], part.writes_to)
-        edits = edits or named is not None
-        files += named or ()
-    return edits, tuple(dict.fromkeys(files))
-
-
-def _edited_by(name: str, args: Sequence[str], writes_to: Sequence[str]) -> list[str] | None:
-    """
-    The files that a command edits; None where it edits none.
-    """
-    plain = [arg for arg in args if not arg.startswith("-")]
-    if name in _WRITERS:
-        return _kept(writes_to)
-    if name == "tee":
-        return _kept(plain)
-    if name in ("sed", "gsed"):
-        in_place = any(arg.startswith(("-i", "--in-place")) for arg in args)
-        return (plain if "-e" in args else plain[1:]) if in_place else None
-    return [] if name == "patch" or (name == "git" and _git_edits(plain, args)) else None
-
-
-def _kept(files: Sequence[str]) -> list[str] | None:
-    return [file for file in files if not file.startswith(("/dev/", "/tmp/", "&"))] or None  # noqa: S108
-
-
-def _git_edits(plain: Sequence[str], args: Sequence[str]) -> bool:
-    match plain[:2]:
-        case ["apply" | "am" | "restore" | "revert", *_]:
-            return not {"--check", "--stat", "--staged"}.intersection(args)
-        case ["checkout", *_]:
-            return "--" in args
-        case ["stash", *then]:
-            return then[:1] in ([], ["push"], ["pop"], ["apply"])
-        case ["reset", *_]:
-            return "--hard" in args
-        case _:
-            return False

@@ -4,16 +4,27 @@ What a tool call is for the evidence: a check, an edit, a look, or something els
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
+from ..transcript.clipped import START_MARGIN, Clipped
 from ..transcript.entries import as_text
 from ..transcript.record import ToolUse
-from .checks import Ran, checks_in, edits_in
+from .checks import Ran, checks_in
+from .edits import Edit, edits_in
+from .shell import commands
 
 EDITORS: Final = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
 SHELLS: Final = frozenset({"Bash", "PowerShell"})
 READERS: Final = frozenset(["Read", "Grep", "Glob", "LS", "NotebookRead", "WebFetch", "WebSearch", "ToolSearch", "LSP"])
+
+_TURNED_AWAY: Final = re.compile(
+    r"\s*(?:Error: )?(?:Sibling tool call errored|InputValidationError|Cancell?ed\b|AbortError|No such tool"
+    r"|This command requires approval|(?:Hook )?PreToolUse:|The operation was aborted|\[Request interrupted)",
+    re.IGNORECASE,
+)
+"""How the client's own words begin for a call that was not run, or not to its end."""
 
 Kind = Literal["check", "edit", "read", "other"]
 
@@ -26,9 +37,18 @@ class Step(NamedTuple):
     use: ToolUse
     kind: Kind
     checks: tuple[Ran, ...] = ()
-    """The checks that it ran; none where it was refused."""
+    """The checks that it asked for; none where it was refused."""
     edited: tuple[str, ...] | None = None
-    """The files that it edited, as far as it names them; None where it edited none, or did not come to it."""
+    """The files that it surely edited, as far as it names them; None where it edited none, or did not come to it."""
+    edits_last: bool = False
+    """Whether an edit of it surely came after its last check."""
+
+    @property
+    def has_checked(self) -> bool:
+        """
+        Whether its checks came to an end, as far as is known.
+        """
+        return bool(self.checks) and not never_ended(self.use)
 
 
 def step_of(use: ToolUse, own_checks: Sequence[str] = ()) -> Step:
@@ -43,10 +63,50 @@ def step_of(use: ToolUse, own_checks: Sequence[str] = ()) -> Step:
         return Step(use, "read" if use.name in READERS else "other")
 
     command = as_text(use.input.get("command"))
-    ran, (edits, files) = checks_in(command, own_checks), edits_in(command)
+    readable, is_whole = _readable(command)
+    ran, edits = checks_in(readable, own_checks), edits_in(readable)
+    if not is_whole:
+        # What may hide their status is not known.
+        ran = [check._replace(passes_with=None, fails_with=None) for check in ran]
+    sure = _sure(edits, use) if is_whole or succeeded else []
     return Step(
         use,
         "check" if ran else "edit" if edits else "other",
         () if use.outcome and use.outcome.state in ("refused by the user", "refused") else tuple(ran),
-        files if edits and succeeded else None,
+        tuple(file for edit in sure for file in edit.files) if sure else None,
+        bool(sure) and (not ran or sure[-1].position > ran[-1].position),
     )
+
+
+def never_ended(use: ToolUse) -> bool:
+    """
+    Whether a call was refused, broken off, or turned away before it ran.
+    """
+    outcome = use.outcome
+    if outcome is None or outcome.state in ("ok", "background", "unknown"):
+        return False
+    return outcome.state != "error" or (outcome.exit_code is None and bool(_TURNED_AWAY.match(outcome.text)))
+
+
+def _sure(edits: Sequence[Edit], use: ToolUse) -> list[Edit]:
+    if use.outcome is None or use.outcome.state not in ("ok", "error") or never_ended(use):
+        return []
+    if use.outcome.state == "ok":
+        return [edit for edit in edits if edit.on_zero]
+    return [edit for edit in edits if edit.on_other]
+
+
+def _readable(command: str) -> tuple[str, bool]:
+    """
+    A command as far as its structure is known, and whether that is all of it.
+
+    Of a clipped command it is all where the cut fell into a here-document, else its start.
+    """
+    if not isinstance(command, Clipped):
+        return command, True
+    start = command.start[:-START_MARGIN]
+    # No word is cut through: it might be a secret.
+    start = start[: max(start.rfind(" "), start.rfind("\n")) + 1]
+    whole = f"{start}{command.mark}{command.end}"
+    is_hidden = not command.end or any(command.mark in word for part in commands(whole) for word in part.words)
+    return (start, False) if is_hidden else (whole, True)

@@ -7,13 +7,17 @@ anything is cut.
 
 from __future__ import annotations
 
+import re
 from typing import Final, Literal
 
-from ...rubric.masking import clean, cut, mask
+from ...rubric.masking import cut
 from ...rubric.turn import ToolCall
+from ..transcript.clipped import Clipped, clip
 from ..transcript.entries import as_text
 from ..transcript.record import Notice, ToolUse
-from ..transcript.tool_outcomes import TAIL, Outcome
+from ..transcript.tool_outcomes import COLLECTORS, Outcome
+from .masked import masked, masked_end
+from .shell import without_here_documents
 from .steps import SHELLS, Kind
 
 NAME: Final = 60
@@ -21,12 +25,13 @@ ASKED: Final = 200
 """Characters of what was asked."""
 CAME_BACK: Final = 200
 """Characters of a result's end."""
+SHOWN: Final = (3_000, 1_000)
+"""Characters of the two ends of a command that are looked at for its line."""
 REPORT: Final = 500
 """Characters of a subagent's report: it is evidence in its own right."""
 
 _AGENTS: Final = frozenset({"Task", "Agent"})
 _TO_DO_LISTS: Final = frozenset(["TodoWrite", "TaskCreate", "TaskUpdate", "TaskGet", "TaskList"])
-COLLECTORS: Final = frozenset({"BashOutput", "TaskOutput", "AgentOutputTool"})
 _TELLING: Final = COLLECTORS | {"AskUserQuestion", "SendMessage"}
 _WHAT_WAS_ASKED: Final = (
     "command",
@@ -48,6 +53,10 @@ _WHAT_WAS_ASKED: Final = (
 )
 _PATHS: Final = frozenset({"file_path", "notebook_path", "path"})
 _CLIENT_NOTES: Final = ("Shell cwd was reset to", "<system-reminder>", "</system-reminder>")
+
+
+_RULER: Final = re.compile(r"^[=━─*~-]{4,} ?| ?[=━─*~-]{4,}$")
+_LINES_LEFT_OUT: Final = "[… lines left out …]"
 
 
 def tool_call(use: ToolUse, kind: Kind, *, cwd: str = "", notice: Notice | None = None) -> ToolCall:
@@ -72,7 +81,7 @@ def told_call(task: str, notice: Notice) -> ToolCall:
     """
     A line for the end of a task that an earlier turn started.
     """
-    asked = one_line(f"{task} {notice.summary}", ASKED)
+    asked = _without_arrows(one_line(f"{task} {notice.summary}", ASKED))
     return ToolCall("Notification", f"Notification: {asked} -> {_told(notice)}", "other", bool(notice.exit_code))
 
 
@@ -88,7 +97,7 @@ def one_line(text: str, characters: int, *, keep: Literal["start", "end", "both"
     """
     The text clean, masked, on one line, and then cut.
     """
-    return cut(" ".join(mask(clean(text)).split()), characters, keep=keep)
+    return cut(" ".join(masked(text).split()), characters, keep=keep)
 
 
 def relative(path: str, cwd: str) -> str:
@@ -102,9 +111,24 @@ def _asked(use: ToolUse, cwd: str) -> str:
     for key in _WHAT_WAS_ASKED:
         value = as_text(use.input.get(key))
         if value:
-            return one_line(relative(value, cwd) if key in _PATHS else value, ASKED, keep="both")
+            value = shown_command(value) if key == "command" else relative(value, cwd) if key in _PATHS else value
+            return _without_arrows(one_line(value, ASKED, keep="both"))
     first = next((value for value in use.input.values() if isinstance(value, str) and value), "")
-    return one_line(first, ASKED, keep="both")
+    return _without_arrows(one_line(first, ASKED, keep="both"))
+
+
+def shown_command(command: str) -> str:
+    """
+    The command without its here-documents, and with no more of it than is masked in little time.
+    """
+    if isinstance(command, Clipped):
+        return command
+    return clip(without_here_documents(command), start=SHOWN[0], end=SHOWN[1])
+
+
+def _without_arrows(asked: str) -> str:
+    # What stands behind the first arrow of a line is the outcome, and no command may write its own.
+    return asked.replace(" -> ", " → ")
 
 
 def _became(use: ToolUse, kind: Kind) -> str:
@@ -115,7 +139,7 @@ def _became(use: ToolUse, kind: Kind) -> str:
         case "background":
             return f"started in background {one_line(outcome.task_id, NAME)}"
         case "refused by the user" | "refused" | "interrupted" | "unknown":
-            return _with(_STATES[outcome.state], one_line(outcome.head, CAME_BACK))
+            return _with(_STATES[outcome.state], one_line(outcome.text, CAME_BACK))
         case "error":
             return _failed(use, outcome)
         case "ok":
@@ -132,22 +156,22 @@ _STATES: Final = {
 
 def _failed(use: ToolUse, outcome: Outcome) -> str:
     state = "error" if outcome.exit_code is None else f"exit {outcome.exit_code}"
-    return _with(state, last_lines(outcome.tail) if use.name in SHELLS else one_line(outcome.head, CAME_BACK))
+    return _with(state, last_lines(outcome.text) if use.name in SHELLS else one_line(outcome.text, CAME_BACK))
 
 
 def _succeeded(use: ToolUse, outcome: Outcome, kind: Kind) -> str:
     if use.name in SHELLS:
         # An exit status that the client takes for no error is still not 0.
         state = f"ok, {one_line(outcome.note, NAME)}" if outcome.note else "exit 0"
-        return _with(state, last_lines(outcome.tail))
+        return _with(state, last_lines(outcome.text))
     if use.name in _AGENTS:
-        return f'reported: "{one_line(_report(outcome), REPORT, keep="both")}"'
+        return f'reported: "{_report(outcome)}"'
     if kind == "read":
         return "ok, read-only"
     if kind == "edit" or use.name in _TO_DO_LISTS:
         return "ok"
     telling = use.name in _TELLING or use.name.startswith("mcp__")
-    return _with(_state_of_task(use, outcome), last_lines(outcome.tail) if telling else "")
+    return _with(_state_of_task(use, outcome), last_lines(outcome.text) if telling else "")
 
 
 def _state_of_task(use: ToolUse, outcome: Outcome) -> str:
@@ -161,25 +185,27 @@ def _report(outcome: Outcome) -> str:
     """
     The subagent's own words, without what the client puts around them.
     """
-    text = outcome.tail if len(outcome.tail) < TAIL else f"{outcome.head}\n{outcome.tail}"
+    text = masked(outcome.text)
     if text.startswith("[Subagent hand-back]"):
         text = text.partition("\n")[2]
-    return text.partition("\nagentId: ")[0].partition("<usage>")[0]
+    text = text.partition("\nagentId: ")[0].partition("<usage>")[0]
+    return cut(" ".join(text.split()), REPORT, keep="both")
 
 
 def last_lines(text: str) -> str:
     """
-    The last lines that say something, up to `CAME_BACK` characters, on one line.
+    The last lines that say something, up to `CAME_BACK` characters, on one line, with a mark where lines before them are left out.
     """
-    lines = [line for line in mask(clean(text)).splitlines() if _says_something(line)]
+    lines = [line for line in masked_end(text).splitlines() if _says_something(line)]
     kept = ""
     for line in reversed(lines):
-        line = " ".join(line.split()).strip("=-━─*~ ")
+        line = _RULER.sub("", " ".join(line.split()))
         longer = f"{line} | {kept}" if kept else line
         if kept and len(longer) > CAME_BACK:
-            break
+            return f"{_LINES_LEFT_OUT} | {kept}"
         kept = longer
-    return cut(kept, CAME_BACK, keep="end")
+    kept = cut(kept, CAME_BACK, keep="end")
+    return f"{_LINES_LEFT_OUT} | {kept}" if isinstance(text, Clipped) and kept else kept
 
 
 def _says_something(line: str) -> bool:

@@ -107,6 +107,8 @@ def _inside(words: _Words) -> _Words:
         return (script, *words[2:]) if "/bin/" in words[1] or "/.bin/" in words[1] or script == "artisan" else words
     if name in ("mise", "rtx") and words[1:2] in (("exec",), ("x",)) and "--" in words:
         return words[words.index("--") + 1 :]
+    if name == "command" and words[1:2] in (("-v",), ("-V",)):
+        return words
     wrapper = _WRAPPERS.get(name)
     return _behind(words, wrapper) if wrapper else words
 
@@ -144,6 +146,8 @@ def _python(words: _Words) -> _Words:
     for position, word in enumerate(words[1:], start=1):
         if word == "-m":
             return words[position + 1 :] or words
+        if words[position - 1] in ("-W", "-X"):
+            continue
         if word == "-c" or not word.startswith("-"):
             return (_program(word), *words[position + 1 :]) if word.endswith("manage.py") or "/bin/" in word else words
     return words

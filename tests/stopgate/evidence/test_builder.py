@@ -100,6 +100,24 @@ def test_huge_prompts_and_replies_are_bounded(tmp_path: Path):
         assert len(text) < 301_000
 
 
+@pytest.mark.parametrize("length", [299_000, 302_350, 302_450, 309_000, 400_000])
+@pytest.mark.parametrize("edge", [100_000, 100_380, 100_400, -202_000, -201_990, -200_000])
+def test_a_secret_at_the_edge_of_what_is_masked_is_not_shown(edge: int, length: int):
+    """
+    Of a huge text the middle is left out with a mark; a secret that the cut goes through is no part of what is kept.
+    """
+    text = "word " * (length // 5)
+    at = edge if edge > 0 else len(text) + edge
+    text = f"{text[: at - 20]} {SECRET} {text[at + 22 :]}"
+
+    turn = build_turn(Record(request=text, later_prompts=(text,)), reply=text)
+
+    for shown in (turn.request, turn.reply, *turn.later_prompts):
+        assert "ghp_" not in shown
+        assert "a1B2" not in shown
+        assert ("characters left out" in shown) == (len(text) > 302_410)
+
+
 def test_the_count_of_a_cut_is_the_requests_own(tmp_path: Path):
     """
     What a prompt of 80,000 characters loses is said once, and right.
@@ -181,12 +199,76 @@ def test_checks_and_whether_they_passed(write: object, checks: list[Check], tmp_
     assert list(turn_of(session, tmp_path, checks=["./verify*"]).facts.checks) == checks
 
 
+def interrupted(session: Session) -> None:
+    session.runs("Bash", "", details={"interrupted": True}, command="pytest")
+
+
+def turned_away(session: Session) -> None:
+    session.runs("Bash", "<tool_use_error>Sibling tool call errored</tool_use_error>", error=True, command="pytest")
+
+
+def wrote_and_failed(session: Session) -> None:
+    session.runs("Bash", "Exit code 1\nx", error=True, command="cat > a.py <<E\nx\nE\npython a.py")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Sibling tool call errored",
+        "InputValidationError: Bash failed due to the following issue: x",
+        "Cancelled",
+        "Cancelled: parallel tool call Bash(ls) errored",
+        "This command requires approval",
+        "AbortError",
+        "Error: No such tool available: Bash",
+        "Error: PreToolUse:Bash hook error: [x]: no",
+    ],
+)
+@pytest.mark.parametrize("form", ["{}", "<tool_use_error>{}</tool_use_error>"])
+def test_a_check_that_was_not_run_has_not_failed(said: str, form: str, tmp_path: Path):
+    """
+    The client gives it an error, and no exit code.
+    """
+    session = started()
+    session.runs("Bash", form.format(said), error=True, command="pytest")
+
+    assert not [check for check in turn_of(session, tmp_path).facts.checks if check.passed is not None]
+
+
+@pytest.mark.parametrize(("code", "passed"), [(0, True), (1, False), (None, None)])
+def test_the_exit_code_of_a_background_check_may_be_collected(code: int | None, passed: object, tmp_path: Path):
+    """
+    A task that is read to its end tells how it ended.
+    """
+    session = started()
+    session.runs("Bash", "", details={"backgroundTaskId": "b1"}, command="pytest")
+    task = {"task_id": "b1", "status": "completed", "exitCode": code}
+    session.runs("TaskOutput", "x", details={"retrieval_status": "success", "task": task}, task_id="b1")
+
+    assert turn_of(session, tmp_path).facts.checks == (Check("pytest", passed),)  # type: ignore[arg-type]
+
+
+def test_calls_that_a_record_only_counts_are_counted():
+    """
+    By tool, where they stood.
+    """
+    calls = build_turn(Record(calls_left_out={"Read": 3, "Bash": 1}), reply="").tool_calls
+
+    assert [call.line for call in calls] == ["Read", "Read", "Read", "Bash"]
+
+
 @pytest.mark.parametrize(
     ("steps", "after"),
     [
         pytest.param([edit, check], False, id="checked afterwards"),
         pytest.param([check, edit], True, id="edited afterwards"),
         pytest.param([edit, check, edit], True, id="edited again"),
+        pytest.param([check, edit, interrupted], True, id="a check after it was broken off"),
+        pytest.param([check, edit, turned_away], True, id="a check after it never ran"),
+        pytest.param([edit, interrupted], None, id="no check that ended"),
+        pytest.param([lambda s: check(s, "pytest && sed -i s/a/b/ x")], True, id="edited afterwards in one line"),
+        pytest.param([lambda s: check(s, "sed -i s/a/b/ x && pytest")], False, id="checked afterwards in one line"),
+        pytest.param([check, wrote_and_failed], True, id="edited by a line that failed"),
         pytest.param([edit], None, id="no check"),
         pytest.param([check], None, id="no edit"),
         pytest.param([], None, id="neither"),
