@@ -18,11 +18,12 @@ from typing import NoReturn
 
 from ..costing.database import FILE_NAME, Database, StoreError, open_database
 from ..costing.json_lines import decision_json
-from ..costing.ledger import Decision, Ledger
-from ..costing.report import WAYS, report, report_json
-from ..costing.tables import one_line
+from ..costing.ledger import Ledger
+from ..costing.records import Decision
+from ..costing.report import WAYS, report, report_csv, report_json
+from ..costing.screen import one_line
 from ..costing.text import decision_text, log_text, report_text
-from .places import state_dir
+from .places import config_dir, state_dir
 
 Command = Callable[[argparse.Namespace, Mapping[str, str]], str]
 """Gives the text to print."""
@@ -38,12 +39,12 @@ def main(arguments: Sequence[str] | None = None, environ: Mapping[str, str] = os
     """
     Run one command, and give the exit code.
     """
-    asked = _parser().parse_args(arguments)
-    command: Command = asked.command
     try:
+        asked = _parser().parse_args(arguments)
+        command: Command = asked.command
         _print(command(asked, environ))
     except (CommandError, StoreError) as exc:
-        print(f"turngate: {one_line(str(exc))}", file=sys.stderr)
+        _warn(str(exc))
         return 2
     except KeyboardInterrupt:
         return 130
@@ -52,7 +53,9 @@ def main(arguments: Sequence[str] | None = None, environ: Mapping[str, str] = os
 
 def _log(asked: argparse.Namespace, environ: Mapping[str, str]) -> str:
     with _store(environ) as database:
-        decisions = Ledger(database).decisions(asked.n) if database else []
+        ledger = Ledger(database) if database else None
+        decisions = ledger.decisions(asked.n) if ledger else []
+    _warn_of_damage(ledger)
     if asked.json:
         return "".join(json.dumps(decision_json(decision)) + "\n" for decision in decisions)
     return log_text(decisions, width=_terminal_width(), styled=_styled(environ))
@@ -60,7 +63,9 @@ def _log(asked: argparse.Namespace, environ: Mapping[str, str]) -> str:
 
 def _show(asked: argparse.Namespace, environ: Mapping[str, str]) -> str:
     with _store(environ) as database:
-        decision = _find(Ledger(database), asked.id) if database else None
+        ledger = Ledger(database) if database else None
+        decision = _find(ledger, asked.id) if ledger else None
+    _warn_of_damage(ledger)
     if decision is None:
         raise CommandError(f"no decision {asked.id!r}: `turngate log` lists the latest")
     return decision_text(decision)
@@ -76,7 +81,29 @@ def _find(ledger: Ledger, prefix: str) -> Decision | None:
 def _cost(asked: argparse.Namespace, environ: Mapping[str, str]) -> str:
     with _store(environ) as database:
         found = report(database, asked.by)
+    _warn_of_prices(environ)
+    if asked.csv:
+        return report_csv(found)
     return json.dumps(report_json(found)) + "\n" if asked.json else report_text(found, styled=_styled(environ))
+
+
+def _warn_of_prices(environ: Mapping[str, str]) -> None:
+    from ..costing.prices import PriceError, user_prices
+
+    try:
+        user_prices(config_dir(environ))
+    except PriceError as exc:
+        _warn(f"costs stay unknown until this is put right: {exc}")
+
+
+def _warn_of_damage(ledger: Ledger | None) -> None:
+    if ledger is None or not ledger.damaged:
+        return
+
+    rows = list(ledger.damaged)
+    more = f" and {len(rows) - 3} more" if len(rows) > 3 else ""
+    what = "damaged row, shown" if len(rows) == 1 else "damaged rows, shown"
+    _warn(f"{ledger.database.path}: {len(rows)} {what} without what cannot be read: {', '.join(rows[:3])}{more}")
 
 
 def _demo(_asked: argparse.Namespace, _environ: Mapping[str, str]) -> str:
@@ -104,12 +131,24 @@ def _store(environ: Mapping[str, str]) -> Generator[Database | None]:
     if folder is None:
         raise CommandError("no home directory is known: set TURNGATE_STATE_DIR")
 
-    if not os.path.lexists(Path(folder) / FILE_NAME):
+    if not _is_there(Path(folder)):
         yield None
         return
 
     with open_database(folder) as database:
         yield database
+
+
+def _is_there(folder: Path) -> bool:
+    try:
+        (folder / FILE_NAME).lstat()
+    except FileNotFoundError:
+        return False
+    except OSError as exc:
+        raise CommandError(f"the state directory {folder} cannot be used: {exc.strerror}") from exc
+    except ValueError as exc:
+        raise CommandError(f"the state directory {folder} cannot be used: {exc}") from exc
+    return True
 
 
 def _terminal_width() -> int | None:
@@ -131,6 +170,10 @@ def _print(text: str) -> None:
         raise CommandError(f"cannot write the answer: {exc.strerror}") from exc
 
 
+def _warn(text: str) -> None:
+    print(f"turngate: {one_line(text)}", file=sys.stderr)
+
+
 def _encodable(text: str) -> str:
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     return text.encode(encoding, "backslashreplace").decode(encoding)
@@ -142,6 +185,9 @@ def _stop_writing() -> None:
 
 
 class _Parser(argparse.ArgumentParser):
+    def print_help(self, file: object = None) -> None:  # noqa: ARG002
+        _print(self.format_help())
+
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {one_line(message)} (try `{self.prog} --help`)\n")
 
@@ -159,7 +205,9 @@ def _parser() -> argparse.ArgumentParser:
 
     cost = _command(commands, "cost", _cost, "say what the judge cost", "turngate cost --by model")
     cost.add_argument("--by", choices=WAYS, default="day", help="what is added up (default: day, in UTC)")
-    cost.add_argument("--json", action="store_true", help="the same as one JSON object, with exact amounts")
+    form = cost.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="the same as one JSON object, with exact amounts")
+    form.add_argument("--csv", action="store_true", help="the rows of it as CSV, without the total")
 
     _command(commands, "demo", _demo, "play a false claim held and withdrawn, with no key", "turngate demo")
 

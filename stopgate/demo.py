@@ -21,11 +21,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..costing.database import open_database
-from ..costing.ledger import Call, Decision, Ledger
+from ..costing.ledger import Ledger
 from ..costing.outcomes import Outcome
-from ..costing.tables import money, one_line
+from ..costing.records import Call, Decision
+from ..costing.screen import money, one_line
 from ..costing.usage import Usage, total
-from ..judge.messages_api import ScriptedMessagesApi
+from ..judge.scripted_api import ScriptedMessagesApi
 from .played_client import SESSION_ID, Answered, PlayedClient, Task
 
 Say = Callable[[str], None]

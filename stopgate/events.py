@@ -7,6 +7,7 @@ The fields are those of client 2.1.328; nothing here trusts their types.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import NamedTuple, cast
 
@@ -14,6 +15,10 @@ STOP_EVENTS = ("Stop", "SubagentStop")
 
 _ID_LIMIT = 200
 _FIELD_LIMIT = 2_000
+
+_CLIPPED = re.compile(r"… \[\+\d+ chars\]\Z")
+"""How the client ends a text that it cut at 1,000 characters."""
+_LAST_WORD = re.compile(r"\S{1,500}\Z")
 
 
 class BadEvent(ValueError):
@@ -114,7 +119,7 @@ def read_event(data: bytes, environ: Mapping[str, str]) -> Event:
         reply=scrub(reply) if isinstance(reply, str) else None,
         tasks=tuple(_task(entry) for entry in _objects(fields, "background_tasks")),
         crons=tuple(
-            Cron(_text(entry, "schedule", _ID_LIMIT), _text(entry, "prompt"))
+            Cron(_text(entry, "schedule", _ID_LIMIT), _prose(entry, "prompt"))
             for entry in _objects(fields, "session_crons")
         ),
         permission_mode=_text(fields, "permission_mode", _ID_LIMIT),
@@ -134,8 +139,9 @@ def _attended(environ: Mapping[str, str]) -> bool | None:
     said = environ.get("CLAUDE_CODE_SESSION_ATTENDED", "")
     if said in ("0", "1"):
         return said == "1"
+    # An older client: in a terminal, without one, or in an editor, where nobody can tell.
     entry = environ.get("CLAUDE_CODE_ENTRYPOINT", "")
-    return entry == "cli" if entry else None
+    return True if entry == "cli" else False if entry.startswith("sdk-") else None
 
 
 def _object(data: bytes) -> Mapping[str, object]:
@@ -163,14 +169,29 @@ def _task(entry: Mapping[str, object]) -> BackgroundTask:
         id=_id(entry, "id"),
         type=_text(entry, "type", _ID_LIMIT),
         status=_text(entry, "status", _ID_LIMIT),
-        description=_text(entry, "description"),
-        command=_text(entry, "command"),
+        description=_prose(entry, "description"),
+        command=_prose(entry, "command"),
     )
 
 
 def _text(fields: Mapping[str, object], key: str, limit: int = _FIELD_LIMIT) -> str:
     value = fields.get(key)
     return scrub(value[:limit]) if isinstance(value, str) else ""
+
+
+def _prose(fields: Mapping[str, object], key: str) -> str:
+    """
+    Give a text that will be shown, masked. Where it is cut, by us or by the client, the word at the cut goes too: what is left of a
+    secret could not be told any more.
+    """
+    value = fields.get(key)
+    if not isinstance(value, str):
+        return ""
+    kept = value[:_FIELD_LIMIT]
+    clipped = _CLIPPED.search(kept)
+    if clipped or len(value) > _FIELD_LIMIT:
+        kept = _LAST_WORD.sub("", kept[: clipped.start()] if clipped else kept) + "…"
+    return scrub(kept)
 
 
 def _id(fields: Mapping[str, object], key: str) -> str:

@@ -1,7 +1,7 @@
 """
 The gate: whether this turn may end. It knows no standard input, no socket and no global; clock, store, judge and settings are given.
 
-The steps are those of the design, in its order. Each way out has one outcome code, and none holds because something failed.
+The steps stand in their order. Each way out has one outcome code, and none holds because something failed.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from ..costing.database import StoreError
-from ..costing.ledger import DecisionLine, FindingLine, Ledger
+from ..costing.ledger import Ledger
 from ..costing.outcomes import Outcome
+from ..costing.records import DecisionLine, FindingLine
 from ..costing.stamps import new_id
 from ..judge.judgement import Ask, AskOutcome, Judgement
 from ..rubric.turn import Turn, as_json
@@ -22,7 +23,7 @@ from . import background
 from .events import STOP_EVENTS, BackgroundTask, Event
 from .settings import Settings
 from .transcript import Record, launched_by, notified, read
-from .turn_count import Hold, TurnCount, TurnCounts, TurnKey
+from .turn_count import Hold, HoldKind, TurnCount, TurnCounts, TurnKey
 
 NOTED_FOR_SUBAGENTS: Final = ("opener", "cave")
 """Faults between an agent and a person; a subagent speaks to another agent."""
@@ -74,17 +75,19 @@ def decide(
     store: Store,
     ask: Ask,
     settings: Settings,
+    held_back: Callable[[], Judgement | None] = lambda: None,
     decision_id: str = "",
     elapsed: Callable[[], float] = lambda: 0.0,
 ) -> Reply:
     """
     Decide about one stop, and write the decision into the ledger.
 
-    `now` is when the hook's process started, `elapsed` gives the seconds since then. Never raises for what a transcript, a
+    `now` is when the hook's process started, `elapsed` gives the seconds since then. `held_back` says, before the turn is put
+    together, why nobody can be asked; None where somebody can. Never raises for what a transcript, a
     store or a judge does.
     """
     decision_id = decision_id or new_id(now)
-    stop = _Stop(event, now, store, ask, settings, decision_id, elapsed)
+    stop = _Stop(event, now, store, ask, settings, held_back, decision_id, elapsed)
     reply = stop.decide()
     line = decision_line(event, reply, now, decision_id, elapsed() * 1000)
     if store.ledger is not None:
@@ -137,6 +140,7 @@ class _Stop:
         store: Store,
         ask: Ask,
         settings: Settings,
+        held_back: Callable[[], Judgement | None],
         decision_id: str,
         elapsed: Callable[[], float],
     ) -> None:
@@ -145,6 +149,7 @@ class _Stop:
         self._store: Final = store
         self._ask: Final = ask
         self._settings: Final = settings
+        self._held_back: Final = held_back
         self._decision_id: Final = decision_id
         self._elapsed: Final = elapsed
         self._state_error = store.error
@@ -172,7 +177,7 @@ class _Stop:
         """
         if not self._was_read:
             return None
-        return None if self._count is None else self._count.spent + self._reserved
+        return None if self._count is None else self._spent + self._reserved
 
     # Step 1
 
@@ -190,7 +195,7 @@ class _Stop:
 
     def _background(self) -> Reply | None:
         tasks = self._waited_for()
-        if not tasks or not self._has_continuation:
+        if not tasks:
             return None
         text = background.hold_text(tasks)
         hold = Hold("background", text, tuple(task.id for task in tasks))
@@ -213,18 +218,18 @@ class _Stop:
             exempt_types=settings.background_exempt_types,
             exempt_commands=settings.background_exempt_commands,
         )
+        if not tasks or not self._has_continuation:
+            return ()
+        named = self._times_named("background", "shadow_background")
+        if named is None:
+            return ()
+        tasks = [task for task in tasks if named.get(task.id, 0) < settings.background_holds_per_task]
         if tasks and self._event.is_subagent:
             # The list is the parent session's: only what this subagent started itself is its own to wait for.
             own = launched_by(self._event.agent_transcript_path)
-            tasks = tuple(task for task in tasks if task.id in own and task.id != self._event.agent_id)
-        if not tasks:
-            return ()
-        named = self._times_named("background", "shadow_background")
-        return [
-            task
-            for task in tasks
-            if named.get(task.id, 0) < settings.background_holds_per_task and not notified(self._record, task.id)
-        ]
+            tasks = [task for task in tasks if task.id in own and task.id != self._event.agent_id]
+        ended = notified(self._record, {task.id for task in tasks}) if tasks else frozenset[str]()
+        return [task for task in tasks if task.id not in ended]
 
     # Step 3
 
@@ -246,7 +251,7 @@ class _Stop:
         if self._count.is_held_since(self._started_at):
             return Reply("pass_state_error", detail=HELD_BY_ANOTHER)
         most = self._settings.gate_continuations
-        if self._count.spent < most:
+        if self._spent < most:
             return None
         first = most > 0 and self._told_first("cap")
         times = {1: "once", 2: "twice"}.get(most, "")
@@ -255,12 +260,15 @@ class _Stop:
     # Steps 5 and 6
 
     def _judged(self) -> Reply:
+        # Putting the turn together costs more than all else; it is spared where nobody can be asked.
+        if held_back := self._held_back():
+            return self._unjudged(held_back)
         turn = self._turn()
-        if self._settings.record_turns:
-            self._record_turn(turn)
         judgement = self._ask(turn)
         if judgement.outcome != "answered" or judgement.verdict is None:
             return self._unjudged(judgement)
+        if self._settings.record_turns:
+            self._record_turn(turn)
         return self._verdict(judgement, turn)
 
     def _turn(self) -> Turn:
@@ -296,21 +304,23 @@ class _Stop:
     # Step 7
 
     def _verdict(self, judgement: Judgement, turn: Turn) -> Reply:
-        from ..rubric.verdict import Verdict, ground, reasons
+        from ..rubric.verdict import MOST_REASONS, Verdict, ground, reasons
 
         verdict = ground(judgement.verdict or Verdict(), (self._reply, turn.reply))
         kept = [finding for finding in verdict.findings if self._action(finding.fault) != "off"]
         if not kept:
             outcome = "pass_ungrounded" if verdict.dropped and not verdict.findings else "pass_clean"
             return Reply(outcome, dropped=verdict.dropped)
-        holding = self._holding(kept)
+        holding = self._holding(kept)[:MOST_REASONS]
         lines = tuple(FindingLine(*finding, held=finding in holding) for finding in kept)
         if not holding:
             return Reply("pass_noted", findings=lines, dropped=verdict.dropped)
-        if self._settings.gate_mode == "shadow":
-            return Reply("shadow_verdict", findings=lines, dropped=verdict.dropped)
         faults = tuple(dict.fromkeys(finding.fault for finding in holding))
         hold = Hold("verdict", reasons(holding), faults)
+        if self._settings.gate_mode == "shadow":
+            lines = tuple(line._replace(held=None) for line in lines)
+            reply = Reply("shadow_verdict", findings=lines, dropped=verdict.dropped)
+            return self._played_through(hold._replace(kind="shadow_verdict"), reply)
         return self._held(hold, Reply("block_verdict", findings=lines, dropped=verdict.dropped), ", ".join(faults))
 
     def _action(self, fault: str) -> str:
@@ -321,12 +331,13 @@ class _Stop:
         """
         Give the findings that hold the turn: a fault of `hold_once` holds alone once per session, and beside another always.
         """
-        if any(self._action(finding.fault) == "hold" for finding in findings):
-            return [finding for finding in findings if self._action(finding.fault) in ("hold", "hold_once")]
-        named = self._times_named("verdict")
-        return [
-            finding for finding in findings if self._action(finding.fault) == "hold_once" and finding.fault not in named
-        ]
+        actions = {finding.fault: self._action(finding.fault) for finding in findings}
+        once = {fault for fault, action in actions.items() if action == "hold_once"}
+        if "hold" not in actions.values():
+            named = self._times_named("verdict", "shadow_verdict")
+            if named is None or not once - named.keys():
+                return []
+        return [finding for finding in findings if actions[finding.fault] in ("hold", "hold_once")]
 
     # What the steps share
 
@@ -381,13 +392,16 @@ class _Stop:
         except StoreError:
             return False
 
-    def _times_named(self, *kinds: str) -> dict[str, int]:
+    def _times_named(self, *kinds: HoldKind) -> dict[str, int] | None:
+        """
+        None where it cannot be read; then nothing is held for it.
+        """
         try:
             counts = self._store.counts
-            return counts.times_named(self._event.session_id, kinds) if counts else {}  # pyright: ignore[reportArgumentType]
+            return counts.times_named(self._event.session_id, kinds) if counts else None
         except StoreError as error:
             self._state_error = str(error)
-            return {}
+            return None
 
     @property
     def _now(self) -> datetime:
@@ -415,7 +429,14 @@ class _Stop:
         count = self._count
         if count is None or count.is_held_since(self._started_at):
             return False
-        return count.spent < self._settings.gate_continuations
+        return self._spent < self._settings.gate_continuations
+
+    @property
+    def _spent(self) -> int:
+        """
+        The continuations spent by the store and by the transcript: a store that was lost between two stops must not hold without end.
+        """
+        return max(self._count.spent if self._count else 0, self._record.own_holds)
 
     @cached_property
     def _count(self) -> TurnCount | None:

@@ -25,7 +25,9 @@ def main() -> None:
     Answer one event and end the process.
     """
     try:
-        if not _is_guarded():
+        if _is_guarded():
+            _read_input()
+        else:
             _answer_once()
     finally:
         # Not `sys.exit`: a library's thread that still waits for the network must not keep the client waiting. And whatever
@@ -39,7 +41,7 @@ def _is_guarded() -> bool:
     """
     if not os.environ.get(GUARD):
         return False
-    from .settings import trusted
+    from .trust import trusted
 
     folders = [folder for folder in (os.environ.get("CLAUDE_PROJECT_DIR", ""), ".") if folder]
     return GUARD in trusted(os.environ, folders).environ

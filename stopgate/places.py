@@ -1,5 +1,5 @@
 """
-The places: where settings, state and the client's own files lie for this user.
+The places: where settings and state lie for this user.
 
 Paths are text, not `Path`: the hook asks for them, and `pathlib` alone would cost it 11 ms. None means that there is no
 such place: no variable names it, and neither a variable nor the system knows a home directory.
@@ -44,13 +44,6 @@ def state_dir(environ: Mapping[str, str]) -> str | None:
         return _absolute(named, environ)
 
     return _user_dir("state", environ)
-
-
-def claude_config_dir(environ: Mapping[str, str]) -> str | None:
-    """
-    Give the client's own directory: `CLAUDE_CONFIG_DIR`, else `~/.claude`.
-    """
-    return _absolute(environ.get("CLAUDE_CONFIG_DIR") or "~/.claude", environ)
 
 
 def expand_home(path: str, environ: Mapping[str, str]) -> str:

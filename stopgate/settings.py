@@ -2,25 +2,21 @@
 The gate's settings: one table of keys, read from the project's file, the user's file and the environment, in rising order.
 
 Project files are not trusted: a cloned repository must not be able to redirect text or keys, nor to make the gate stricter or
-blind. So a project's `.turngate.toml` may set few keys, and the variables that come from the project's own client settings are taken
-out of the environment before anything is read from it: `TURNGATE_*` and `ANTHROPIC_*`, and with them `HOME`, `XDG_*` or a proxy,
-which would lead to other settings or another host. Only the client's own `CLAUDE_*` stay.
+blind. So a project's `.turngate.toml` may set few keys; what its client settings put into the environment is kept out by `trust`.
 """
 
 from __future__ import annotations
 
-import json
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, cast
 
-from ..judge.settings import BACKENDS, CACHES, EFFORTS, JudgeSettings
+from ..judge.settings import BACKENDS, CACHES, EFFORTS, VARIABLE_NAME, JudgeSettings
 from .places import config_file
+from .small_files import read_small
 
 PROJECT_FILE: Final = ".turngate.toml"
-CLIENT_FILES: Final = (".claude/settings.json", ".claude/settings.local.json")
-"""Both lie in the project; the second is meant to stay out of the repository, but nothing makes sure of it."""
-
 DEFAULT_ACTIONS: Final[Mapping[str, str]] = {
     "claim": "hold",
     "promise": "hold",
@@ -30,8 +26,6 @@ DEFAULT_ACTIONS: Final[Mapping[str, str]] = {
 }
 ACTIONS: Final = ("off", "note", "hold_once", "hold")
 """From the softest to the strictest."""
-
-_FILE_LIMIT = 1_000_000
 
 
 class BadSetting(ValueError):
@@ -66,18 +60,6 @@ class Settings(NamedTuple):
         return self.rubric_action.get(fault, "hold")
 
 
-class Trusted(NamedTuple):
-    """
-    The environment without what the project's client settings put into it, but for the client's own variables.
-    """
-
-    environ: Mapping[str, str]
-    taken: frozenset[str] = frozenset()
-    """The names of the variables that were taken out."""
-    notices: tuple[str, ...] = ()
-    """What was taken out and would have mattered, one line each."""
-
-
 class Reading(NamedTuple):
     """
     Settings as read.
@@ -94,22 +76,8 @@ class _Key(NamedTuple):
     in_project: bool = False
     judge: str = ""
     """The field of `JudgeSettings`, where the key is one of the judge's."""
-
-
-def trusted(environ: Mapping[str, str], project_folders: Sequence[str]) -> Trusted:
-    """
-    Give the part of the environment that no project has set. `project_folders` are those that the client may take settings from.
-    """
-    taken: set[str] = set()
-    notices: list[str] = []
-    for path in (os.path.join(folder, name) for folder in project_folders for name in CLIENT_FILES):
-        for variable in _client_variables(path):
-            if variable in environ and not variable.startswith("CLAUDE"):
-                taken.add(variable)
-                if variable.startswith(("TURNGATE_", "ANTHROPIC_")):
-                    notices.append(f"{path}: env.{variable} is ignored: a project may not set it")
-    kept = {name: value for name, value in environ.items() if name not in taken}
-    return Trusted(kept, frozenset(taken), tuple(notices))
+    shown: bool = True
+    """Whether a bad value is repeated: not where somebody may have pasted a key."""
 
 
 def read_settings(environ: Mapping[str, str], *, project_folders: Sequence[str] = ()) -> Reading:
@@ -128,39 +96,9 @@ def read_settings(environ: Mapping[str, str], *, project_folders: Sequence[str] 
     return Reading(_settings(values), tuple(notices))
 
 
-def _client_variables(path: str) -> tuple[str, ...]:
-    try:
-        document = json.loads(_content(path) or b"{}")
-    except (OSError, ValueError, RecursionError):
-        return ()
-    variables = cast("dict[str, object]", document).get("env") if isinstance(document, dict) else None
-    return tuple(cast("dict[str, object]", variables)) if isinstance(variables, dict) else ()
-
-
-def _content(path: str) -> bytes:
-    """
-    Give the file's content, empty where there is no plain file of a sensible size.
-    """
-    try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-    except (FileNotFoundError, NotADirectoryError, ValueError):
-        return b""
-    with os.fdopen(descriptor, "rb") as file:
-        # A named pipe or a device must not be waited for.
-        if not _is_plain(descriptor):
-            raise OSError("not a plain file")
-        return file.read(_FILE_LIMIT)
-
-
-def _is_plain(descriptor: int) -> bool:
-    from stat import S_ISREG
-
-    return S_ISREG(os.fstat(descriptor).st_mode)
-
-
 def _document(path: str) -> Mapping[str, object]:
     try:
-        content = _content(path)
+        content = read_small(path)
     except OSError as error:
         raise BadSetting(f"{path}: cannot be read: {error.strerror or error}") from error
     if not content:
@@ -174,12 +112,15 @@ def _document(path: str) -> Mapping[str, object]:
         raise BadSetting(f"{path}: not TOML: {' '.join(str(error).split())[:200]}") from error
 
 
-def _flat(document: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
-    for name, value in document.items():
-        if isinstance(value, dict):
-            yield from _flat(cast("dict[str, object]", value), f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
+def _flat(document: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    """
+    Give the keys with dots; none of ours lies deeper than `_DEPTH`.
+    """
+    level: list[tuple[str, object]] = list(document.items())
+    for _ in range(_DEPTH):
+        yield from ((name, value) for name, value in level if not isinstance(value, dict))
+        tables = [(name, cast("dict[str, object]", value)) for name, value in level if isinstance(value, dict)]
+        level = [(f"{name}.{inner}", value) for name, table in tables for inner, value in table.items()]
 
 
 def _user_values(path: str | None) -> Iterator[tuple[str, object]]:
@@ -189,10 +130,15 @@ def _user_values(path: str | None) -> Iterator[tuple[str, object]]:
 
 
 def _variables(environ: Mapping[str, str]) -> Iterator[tuple[str, object]]:
-    for key in KEYS:
+    own = (f"rubric.action.{name.removeprefix(_ACTION_VARIABLE).lower()}" for name in environ if _is_action(name))
+    for key in (*KEYS, *own):
         variable = variable_of(key)
         if variable in environ:
             yield key, _parsed("the environment", variable, environ[variable], key)
+
+
+def _is_action(variable: str) -> bool:
+    return variable.startswith(_ACTION_VARIABLE) and len(variable) > len(_ACTION_VARIABLE)
 
 
 def variable_of(key: str) -> str:
@@ -213,6 +159,8 @@ def _project_values(path: str, notices: list[str]) -> Iterator[tuple[str, object
             yield key, _project_value(path, key, value)
         except BadSetting as error:
             notices.append(str(error))
+            if len(notices) >= _MOST_NOTICES:
+                return
 
 
 def _project_value(path: str, key: str, value: object) -> object:
@@ -234,17 +182,17 @@ def _parsed(place: str, name: str, value: object, key: str = "") -> object:
     try:
         return known.parse(value)
     except (ValueError, TypeError, LookupError, OverflowError) as error:
-        raise BadSetting(f"{place}: {name} = {_shown(value)}: expected {known.expected}") from error
+        shown = _shown(value) if known.shown else "…"
+        raise BadSetting(f"{place}: {name} = {shown}: expected {known.expected}") from error
 
 
 def _known(key: str) -> _Key | None:
-    if key.startswith("rubric.action.") and key.count(".") == _FAULT_DEPTH:
+    if key.startswith("rubric.action.") and key.count(".") == _DEPTH - 1:
         return _ACTION
     return KEYS.get(key)
 
 
 def _shown(value: object) -> str:
-    # Somebody may have pasted a key where its name belongs.
     from ..rubric.masking import clean, mask
 
     text = mask(clean(repr(value)))
@@ -303,17 +251,20 @@ def _words(value: object) -> object:
     words = value.split(",") if isinstance(value, str) else value
     if not isinstance(words, list) or not all(isinstance(word, str) for word in cast("list[object]", words)):
         raise TypeError
-    return tuple(word.strip() for word in cast("list[str]", words) if word.strip())
+    kept = tuple(word.strip() for word in cast("list[str]", words) if word.strip())
+    if len(kept) > _MOST_WORDS or any(len(word) > _LONGEST_WORD for word in kept):
+        raise ValueError
+    return kept
 
 
 def _text(value: object) -> object:
-    if not isinstance(value, str) or len(value) > 1_000 or not value.isprintable():
+    if not isinstance(value, str) or len(value) > 1_000 or not value.isprintable() or not value.strip():
         raise TypeError
     return value.strip()
 
 
 def _variable_name(value: object) -> object:
-    if not isinstance(value, str) or not value.isidentifier():
+    if not isinstance(value, str) or not re.fullmatch(VARIABLE_NAME, value):
         raise ValueError
     return value
 
@@ -325,13 +276,14 @@ def _money(value: object) -> object:
         amount = Decimal(str(value))
     except InvalidOperation as error:
         raise ValueError from error
-    if isinstance(value, bool) or not amount.is_finite() or amount < 0:
+    least = Decimal("1e-9")
+    if isinstance(value, bool) or not amount.is_finite() or not (amount == 0 or least <= amount <= _MOST_USD):
         raise ValueError
     return format(amount, "f")
 
 
 def _endpoint(value: object) -> object:
-    text = cast("str", _text(value))
+    text = cast("str", _text(value)) if value != "" else ""
     if text and not text.startswith(("http://", "https://")):
         raise ValueError
     return text
@@ -351,8 +303,13 @@ def _choices(choices: tuple[str, ...]) -> str:
 _GATE_MODES = ("block", "shadow", "off")
 _STYLES = ("decision", "context", "auto")
 _BACKGROUND_MODES = ("block", "headless", "off")
-_LIST = "a list of texts (in a variable: separated by commas)"
-_FAULT_DEPTH = "rubric.action.claim".count(".")
+_LIST = "a list of at most 200 texts of 500 characters (in a variable: separated by commas)"
+_ACTION_VARIABLE = "TURNGATE_RUBRIC_ACTION_"
+_DEPTH = 3
+_MOST_WORDS = 200
+_LONGEST_WORD = 500
+_MOST_NOTICES = 5
+_MOST_USD = 10**9
 _ACTION = _Key(_choice(*ACTIONS), _choices(ACTIONS), in_project=True)
 
 KEYS: Final[Mapping[str, _Key]] = {
@@ -370,8 +327,10 @@ KEYS: Final[Mapping[str, _Key]] = {
     "record.turns": _Key(_switch, "true or false"),
     "judge.backend": _Key(_choice(*BACKENDS), _choices(BACKENDS), judge="backend"),
     "judge.model": _Key(_text, "a model's id", judge="model"),
-    "judge.base_url": _Key(_endpoint, "an address that starts with http:// or https://", judge="base_url"),
-    "judge.api_key_env": _Key(_variable_name, "the name of a variable, not the key itself", judge="api_key_env"),
+    "judge.base_url": _Key(_endpoint, "an address that starts with http:// or https://", judge="base_url", shown=False),
+    "judge.api_key_env": _Key(
+        _variable_name, "the name of a variable in capitals, not the key itself", judge="api_key_env", shown=False
+    ),
     "judge.deadline_s": _Key(_seconds, "seconds from 0.1 to 600", judge="deadline_s"),
     "judge.max_input_tokens": _Key(_whole(500, 100_000), "a whole number from 500 to 100000", judge="max_input_tokens"),
     "judge.max_tokens": _Key(_whole(64, 64_000), "a whole number from 64 to 64000", judge="max_tokens"),

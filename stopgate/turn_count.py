@@ -3,7 +3,8 @@ How often a human turn was held, shared by all processes, and the one transactio
 
 The unit is the human turn, not `prompt_id`: a task notification starts a new `prompt_id` without any human. A stop belongs to a
 known turn when either the human prompt's id or one of the `prompt_id`s seen under it matches, so that one failed read of
-the transcript does not start the count anew. Where neither is known, the session's latest turn counts.
+the transcript does not start the count anew. Where the human prompt is not known and no id matches, the session's latest turn
+counts.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any, Final, Literal, NamedTuple
 from ..costing.database import Database
 from ..costing.stamps import stamp
 
-HoldKind = Literal["background", "verdict", "shadow_background"]
+HoldKind = Literal["background", "verdict", "shadow_background", "shadow_verdict"]
 
 _IDS_LIMIT: Final = 500
 """Prompt ids of one turn that are looked up; older SQLite takes 999 values a statement."""
@@ -84,12 +85,12 @@ class TurnCounts:
         """
         turns = _matching(self._database.rows, key)
         holds = self._database.rows(
-            f"SELECT kind, reason, named, at FROM holds WHERE turn_id IN ({_marks(turns)}) AND kind <> 'shadow_background'"
+            f"SELECT kind, reason, named, at FROM holds WHERE turn_id IN ({_marks(turns)}) AND kind IN ('background', 'verdict')"
             " ORDER BY id",
             [turn.id for turn in turns],
         )
         return TurnCount(
-            sum(turn.spent for turn in turns),
+            sum(turn.spent for turn in turns) if turns else _unsure(self._database.rows, key),
             tuple(Hold(kind, reason, _names(named)) for kind, reason, named, _ in holds),
             max((at for *_, at in holds), default=""),
         )
@@ -104,13 +105,15 @@ class TurnCounts:
         with self._database.write(durable=True) as connection:
             turn_id = _one_turn(connection, key, now)
             held_at = connection.execute(
-                "SELECT max(at) FROM holds WHERE turn_id = ? AND kind <> 'shadow_background'", (turn_id,)
+                "SELECT max(at) FROM holds WHERE turn_id = ? AND kind IN ('background', 'verdict')", (turn_id,)
             ).fetchone()[0]
             if held_at is not None and held_at > stamp(started_at):
                 return False
             spent = connection.execute(
-                "UPDATE turns SET spent = spent + 1, updated_at = ? WHERE id = ? AND spent = ? AND spent < ?",
-                (stamp(now), turn_id, seen, most),
+                "UPDATE turns SET spent = spent + 1, updated_at = ?, unsure = unsure +"
+                " (? AND EXISTS (SELECT 1 FROM turn_ids WHERE turn_id = turns.id))"
+                " WHERE id = ? AND spent = ? AND spent < ?",
+                (stamp(now), not key.ids, turn_id, seen, most),
             ).rowcount
             if spent:
                 _add_hold(connection, turn_id, key, hold, now)
@@ -169,15 +172,30 @@ def _matching(rows: _Rows, key: TurnKey) -> list[_Row]:
     """
     agent = (key.session_id, key.agent_id)
     mine = "SELECT id, spent FROM turns WHERE session_id = ? AND agent_id = ?"
-    if not key.ids:
-        return [_Row(*row) for row in rows(f"{mine} ORDER BY updated_at DESC, id DESC LIMIT 1", agent)]
     known = f"SELECT turn_id FROM turn_ids WHERE session_id = ? AND agent_id = ? AND known_id IN ({_marks(key.ids)})"
-    found = rows(f"{mine} AND id IN ({known}) ORDER BY id", (*agent, *agent, *key.ids))
+    found = rows(f"{mine} AND id IN ({known}) ORDER BY id", (*agent, *agent, *key.ids)) if key.ids else []
+    if not found and not key.human_id:
+        # The transcript was not read. Whether a human spoke since cannot be known, so it is the latest turn; but where no
+        # transcript of the session was ever read, a new prompt id is all that tells one turn from the next.
+        latest = rows(f"{mine} ORDER BY updated_at DESC, id DESC LIMIT 1", agent)
+        humans = "SELECT 1 FROM turn_ids WHERE session_id = ? AND agent_id = ? AND known_id LIKE 'human:%' LIMIT 1"
+        found = latest if not key.ids or rows(humans, agent) else []
     # A turn that was first met when nothing was known about it is taken for this one.
     found = found or rows(
         f"{mine} AND NOT EXISTS (SELECT 1 FROM turn_ids WHERE turn_id = turns.id) ORDER BY id DESC LIMIT 1", agent
     )
     return [_Row(*row) for row in found]
+
+
+def _unsure(rows: _Rows, key: TurnKey) -> int:
+    """
+    Give the holds that were counted for the latest turn by stops without any id: they may be those of the turn after it.
+    """
+    found = rows(
+        "SELECT unsure FROM turns WHERE session_id = ? AND agent_id = ? ORDER BY updated_at DESC, id DESC LIMIT 1",
+        (key.session_id, key.agent_id),
+    )
+    return found[0][0] if found else 0
 
 
 def _one_turn(connection: sqlite3.Connection, key: TurnKey, now: datetime) -> int:
@@ -191,8 +209,8 @@ def _one_turn(connection: sqlite3.Connection, key: TurnKey, now: datetime) -> in
     turns = _matching(rows, key)
     if not turns:
         added = connection.execute(
-            "INSERT INTO turns (session_id, agent_id, updated_at) VALUES (?, ?, ?)",
-            (key.session_id, key.agent_id, stamp(now)),
+            "INSERT INTO turns (session_id, agent_id, spent, updated_at) VALUES (?, ?, ?, ?)",
+            (key.session_id, key.agent_id, _unsure(rows, key), stamp(now)),
         )
         turns = [_Row(added.lastrowid or 0, 0)]
     first, *others = turns
@@ -214,8 +232,8 @@ def _marks(values: Collection[object]) -> str:
 
 def _add_hold(connection: sqlite3.Connection, turn_id: int, key: TurnKey, hold: Hold, now: datetime) -> None:
     connection.execute(
-        "INSERT INTO holds (turn_id, session_id, agent_id, kind, reason, named, at) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (turn_id, key.session_id, key.agent_id, hold.kind, hold.reason, json.dumps(hold.named), stamp(now)),
+        "INSERT INTO holds (turn_id, session_id, kind, reason, named, at) VALUES (?, ?, ?, ?, ?, ?)",
+        (turn_id, key.session_id, hold.kind, hold.reason, json.dumps(hold.named), stamp(now)),
     )
 
 

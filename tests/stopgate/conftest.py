@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from turngate.judge.messages_api import ScriptedMessagesApi
+from turngate.judge.scripted_api import ScriptedMessagesApi
 
 from .hook_runner import Hook
 

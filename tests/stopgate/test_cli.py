@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import csv
 import json
 import os
 import pty
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from importlib.metadata import version
@@ -13,13 +16,14 @@ from pathlib import Path
 import pytest
 
 from turngate.costing.database import FILE_NAME, open_database
-from turngate.costing.ledger import CallEnd, CallStart, DecisionLine, FindingLine, Ledger
+from turngate.costing.ledger import Ledger
+from turngate.costing.records import CallEnd, CallStart, DecisionLine, FindingLine
 from turngate.costing.usage import Usage
 from turngate.stopgate.cli import main
 
 AT = datetime(2026, 11, 30, 12, tzinfo=UTC)
 PROGRAM = Path(sys.executable).with_name("turngate")
-COMMANDS = (["log"], ["log", "--json"], ["cost"], ["cost", "--json"], ["show", "a"])
+COMMANDS = (["log"], ["log", "--json"], ["cost"], ["cost", "--json"], ["cost", "--csv"], ["show", "a"])
 
 
 @pytest.fixture
@@ -122,6 +126,7 @@ def test_show_takes_the_beginning_of_an_id(filled: dict[str, str], capsys: pytes
         pytest.param(["log", "-n", "many"], "'many' is no number from 1 up", id="no-number"),
         pytest.param(["log", "-n", "9" * 30], "is no number from 1 up", id="beyond-64-bits"),
         pytest.param(["cost", "--by", "moon"], "moon", id="unknown-way"),
+        pytest.param(["cost", "--json", "--csv"], "not allowed with", id="two-forms"),
         pytest.param(["fly"], "fly", id="unknown-command"),
         pytest.param([], "COMMAND", id="no-command"),
     ],
@@ -159,9 +164,11 @@ def test_nothing_recorded_yet_is_a_friendly_line(
     assert not Path(environ["TURNGATE_STATE_DIR"]).exists()
 
 
-def test_nothing_recorded_yet_is_sound_json(environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_recorded_yet_is_sound_json_and_csv(
+    environ: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
     """
-    For programs an empty ledger is no line at all in the log, and a report without rows.
+    For programs an empty ledger is no line at all in the log, a report without rows, and a head without lines.
     """
     assert main(["log", "--json"], environ) == 0
     assert capsys.readouterr().out == ""
@@ -169,6 +176,9 @@ def test_nothing_recorded_yet_is_sound_json(environ: dict[str, str], capsys: pyt
     assert main(["cost", "--json"], environ) == 0
     report = json.loads(capsys.readouterr().out)
     assert (report["by"], report["rows"], report["total"]["cost_usd"]) == ("day", [], "0")
+
+    assert main(["cost", "--csv"], environ) == 0
+    assert capsys.readouterr().out.splitlines() == [f"day,{','.join(report['total'])}"]
 
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
@@ -198,6 +208,39 @@ def test_cost_adds_up_by_what_is_asked(filled: dict[str, str], capsys: pytest.Ca
     report = json.loads(capsys.readouterr().out)
     assert [(row["model"], row["cost_usd"]) for row in report["rows"]] == [("claude-sonnet-5-5", "0.00249"), ("", "0")]
     assert report["total"]["decisions"] == 3
+
+
+def test_cost_csv_is_for_a_spreadsheet(filled: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    `cost --by model --csv` has the rows of `--json`, without the total.
+    """
+    assert main(["cost", "--by", "model", "--csv"], filled) == 0
+    lines = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+
+    assert main(["cost", "--by", "model", "--json"], filled) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert lines == [{name: str(value) for name, value in row.items()} for row in rows]
+
+
+@pytest.mark.parametrize("form", [[], ["--json"], ["--csv"]], ids=["table", "json", "csv"])
+def test_cost_tells_of_a_broken_file_of_prices(
+    filled: dict[str, str], tmp_path: Path, form: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """
+    The report comes all the same; one line on stderr names file, key and value, since all new costs are unknown.
+    """
+    assert main(["cost", *form], {**filled, "TURNGATE_CONFIG": str(tmp_path / "config.toml")}) == 0
+    sound = capsys.readouterr()
+
+    (tmp_path / "prices.toml").write_text('[[price]]\nmodel = "m"\ninput = "a lot"\noutput = 1\n')
+    assert main(["cost", *form], {**filled, "TURNGATE_CONFIG": str(tmp_path / "config.toml")}) == 0
+    broken = capsys.readouterr()
+
+    assert (sound.err, broken.out) == ("", sound.out)
+    assert broken.err == (
+        f"turngate: costs stay unknown until this is put right: {tmp_path / 'prices.toml'}:"
+        " input of 'm' = 'a lot' is no number\n"
+    )
 
 
 def test_the_installed_program_knows_its_version(environ: dict[str, str]) -> None:
@@ -277,3 +320,106 @@ def test_looking_at_nothing_imports_nothing_heavy() -> None:
     loaded = set(subprocess.check_output([sys.executable, "-c", code], text=True).split())
 
     assert not loaded & {"rich", "genai_prices", "pydantic", "anthropic", "httpx", "asyncio", "platformdirs"}
+
+
+def damage(environ: dict[str, str], *statements: str) -> None:
+    with closing(sqlite3.connect(Path(environ["TURNGATE_STATE_DIR"], FILE_NAME))) as connection, connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+@pytest.mark.parametrize("arguments", [["log"], ["log", "--json"], ["show", "ab2"], ["cost"], ["cost", "--json"]])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        pytest.param("UPDATE decisions SET findings = '{bad'", id="findings-no-json"),
+        pytest.param("UPDATE decisions SET findings = 'null'", id="findings-null"),
+        pytest.param("UPDATE decisions SET findings = '[1, {\"fault\": null}]'", id="findings-odd"),
+        pytest.param("UPDATE decisions SET at = 'garbage'", id="time"),
+        pytest.param("UPDATE decisions SET at = '2026-11-30'", id="time-without-zone"),
+        pytest.param("UPDATE decisions SET spent = 'x', hook_ms = 1.5, reply_chars = 'z'", id="counts"),
+        pytest.param("UPDATE decisions SET detail = x'ff00', project = x'ff'", id="bytes"),
+        pytest.param("UPDATE decisions SET detail = CAST(x'ff00ff' AS TEXT)", id="no-utf-8"),
+        pytest.param("UPDATE calls SET model = CAST(x'ff00ff' AS TEXT)", id="call-no-utf-8"),
+        pytest.param("UPDATE calls SET at = 'garbage'", id="call-time"),
+        pytest.param("UPDATE calls SET at = '2026-11-30T00:00:00'", id="call-time-without-zone"),
+        pytest.param("UPDATE calls SET cost_usd = 'abc'", id="cost"),
+        pytest.param("UPDATE calls SET cost_usd = ''", id="cost-empty"),
+        pytest.param("UPDATE calls SET cost_usd = 'NaN'", id="cost-nan"),
+        pytest.param("UPDATE calls SET cost_usd = '1e9999999'", id="cost-huge"),
+        pytest.param("UPDATE calls SET cost_usd = '1e120'", id="cost-high"),
+        pytest.param("UPDATE calls SET cost_usd = '1e-120'", id="cost-tiny"),
+        pytest.param("UPDATE calls SET cost_usd = '-1'", id="cost-negative"),
+        pytest.param("UPDATE calls SET input_tokens = 'many'", id="tokens-text"),
+        pytest.param("UPDATE calls SET output_tokens = NULL", id="tokens-half"),
+        pytest.param("UPDATE calls SET input_tokens = 9223372036854775807", id="tokens-huge"),
+        pytest.param("UPDATE calls SET raw_usage = '{'", id="raw-usage"),
+        pytest.param("UPDATE calls SET try_number = 'x', latency_ms = 'y', backend = x'ff'", id="call-fields"),
+    ],
+)
+def test_a_damaged_row_is_shown_as_far_as_it_can_be_read(
+    filled: dict[str, str], arguments: list[str], statement: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """
+    Nothing of the rest is lost, no cost becomes 0, and one line on stderr names the file and the rows.
+    """
+    damage(filled, statement)
+
+    assert main(arguments, filled) == 0
+
+    shown = capsys.readouterr()
+    assert "ab2" in shown.out or "cost" in arguments
+    assert len(shown.err.splitlines()) <= 1
+    if "cost" not in arguments and "no-utf-8" not in statement and "CAST" not in statement:
+        assert FILE_NAME in shown.err
+        assert "ab2" in shown.err or "calls " in shown.err
+    if "cost_usd" in statement:
+        assert "unknown" in shown.out or '"cost_usd": null' in shown.out
+
+
+def test_no_stored_text_steers_the_terminal(filled: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    Escape sequences in any column, ids included, are shown as what they are.
+    """
+    texts: dict[str, tuple[str, ...]] = {
+        "decisions": ("id", "project", "detail", "session_id", "outcome", "client_version")
+    }
+    texts["calls"] = ("id", "decision_id", "model", "endpoint", "detail", "request_id", "model_answered")
+    for table, columns in texts.items():
+        for column in columns:
+            damage(filled, f"UPDATE {table} SET {column} = char(27) || '[2J' || {column} || char(155) || char(7)")
+
+    for arguments in (
+        ["log"],
+        ["show", "\x1b[2Jab2"],
+        *(["cost", "--by", by] for by in ("model", "project", "outcome")),
+    ):
+        assert main(arguments, filled) == 0
+        assert not {"\x1b", "\x9b", "\x07"} & set(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+def test_a_state_directory_that_is_a_file_is_named(
+    tmp_path: Path, arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """
+    That is no ledger without lines.
+    """
+    (tmp_path / "state").write_text("")
+
+    assert main(arguments, {"TURNGATE_STATE_DIR": str(tmp_path / "state")}) == 2
+
+    assert f"{tmp_path / 'state'} cannot be used: Not a directory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["log", "--help"]], ids=" ".join)
+def test_help_that_nobody_reads_is_no_error(environ: dict[str, str], arguments: list[str]) -> None:
+    """
+    `turngate --help | true` says nothing on stderr.
+    """
+    ours, theirs = os.pipe()
+    os.close(ours)
+    done = subprocess.run([PROGRAM, *arguments], stdout=theirs, stderr=subprocess.PIPE, env=environ, check=False)
+    os.close(theirs)
+
+    assert (done.returncode, done.stderr) == (0, b"")

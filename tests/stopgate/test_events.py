@@ -139,6 +139,28 @@ def test_lone_surrogates_and_nuls_are_replaced() -> None:
     assert event.reply.encode()
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(" " * 1_985 + "ghp_" + "a1B2" * 9, id="by us"),
+        pytest.param("curl -H x ghp_a1B2a1… [+25 chars]", id="by the client"),
+    ],
+)
+def test_a_secret_that_a_cut_has_halved_is_left_out(text: str) -> None:
+    """
+    Pitfall 39: half a secret has no shape any more, so the word at the cut goes with it.
+    """
+    event = read_event(
+        as_input(
+            background_tasks=[{"id": "b1", "status": "running", "description": text, "command": text}],
+            session_crons=[{"prompt": text}],
+        ),
+        {},
+    )
+
+    assert "ghp_" not in repr(event)
+
+
 def test_long_ids_stay_apart() -> None:
     """
     Two ids of 10 kB that differ only at their end are two ids, of bounded length.
@@ -156,6 +178,7 @@ def test_long_ids_stay_apart() -> None:
         pytest.param({"CLAUDE_CODE_SESSION_ATTENDED": "0"}, False, id="headless"),
         pytest.param({"CLAUDE_CODE_ENTRYPOINT": "cli"}, True, id="older client in a terminal"),
         pytest.param({"CLAUDE_CODE_ENTRYPOINT": "sdk-cli"}, False, id="older client without one"),
+        pytest.param({"CLAUDE_CODE_ENTRYPOINT": "claude-vscode"}, None, id="older client in an editor"),
         pytest.param({}, None, id="not said"),
     ],
 )

@@ -12,8 +12,9 @@ from typing import Any, get_args
 
 import pytest
 
-from turngate.costing.database import open_database
-from turngate.costing.ledger import Decision, Ledger
+from turngate.costing.database import StoreError, open_database
+from turngate.costing.ledger import Ledger
+from turngate.costing.records import Decision
 from turngate.judge.judgement import AskOutcome, Judgement
 from turngate.judge.settings import JudgeSettings
 from turngate.rubric.turn import Turn
@@ -341,6 +342,22 @@ def test_whatever_is_no_verdict_passes_under_its_own_code(gate: Gate, outcome: A
     assert gate.decisions[-1].line.detail == "why"
 
 
+def test_where_nobody_can_be_asked_the_turn_is_not_put_together(gate: Gate) -> None:
+    """
+    The reason is known before, and costs nothing.
+    """
+    reply = decide(
+        gate.event(),
+        now=NOW,
+        store=gate.store,
+        ask=gate.ask,
+        settings=gate.settings,
+        held_back=lambda: Judgement("budget", detail="spent"),
+    )
+
+    assert (reply.outcome, reply.detail, gate.asked) == ("pass_budget", "spent", [])
+
+
 def test_upstream_faults_are_not_told_to_the_person(gate: Gate) -> None:
     """
     Only a missing judge is, once per session, and not where the user switched the judge off.
@@ -425,6 +442,34 @@ def test_an_opener_beside_another_finding_is_always_named(gate: Gate) -> None:
     assert CLAIM.reason in reply.reason
 
 
+def test_of_two_faults_that_hold_once_the_known_one_is_named_beside_the_new(gate: Gate) -> None:
+    """
+    Beside another finding that holds it is always named.
+    """
+    gate.settings = Settings(rubric_action={**DEFAULT_ACTIONS, "claim": "hold_once"})
+    gate.answer = judged(OPENER)
+    gate.stop()
+    gate.answer = judged(OPENER, CLAIM)
+    reply = gate.stop()
+
+    assert (reply.outcome, [finding.held for finding in reply.findings]) == ("block_verdict", [True, True])
+    assert OPENER.reason in reply.reason
+
+
+def test_a_finding_beyond_three_is_not_held_for(gate: Gate) -> None:
+    """
+    What the agent is not told did not hold it, and an opener among it is not used up.
+    """
+    three = [CLAIM._replace(reason=f"Reason {number}.") for number in range(3)]
+    gate.answer = judged(*three, OPENER)
+    reply = gate.stop()
+    gate.answer = judged(OPENER)
+
+    assert [finding.held for finding in reply.findings] == [True, True, True, False]
+    assert reply.message == "turngate held this reply: claim"
+    assert gate.stop().outcome == "block_verdict"
+
+
 def test_a_reply_that_was_held_for_opener_and_claim_used_up_the_opener(gate: Gate) -> None:
     """
     It was named once; alone it is noted from then on.
@@ -447,6 +492,17 @@ def test_shadow_mode_judges_and_logs_and_holds_nobody(gate: Gate) -> None:
     assert [reply.outcome for reply in replies] == ["shadow_background", *["shadow_verdict"] * 3]
     assert {reply.reason + reply.message for reply in replies} == {""}
     assert {decision.line.spent for decision in gate.decisions} == {0}
+    assert [finding.held for reply in replies for finding in reply.findings] == [None] * 3
+
+
+def test_shadow_mode_holds_an_opener_once_too(gate: Gate) -> None:
+    """
+    Its counts are those that blocking would have had.
+    """
+    gate.settings = Settings(gate_mode="shadow")
+    gate.answer = judged(OPENER)
+
+    assert [gate.stop().outcome for _ in range(3)] == ["shadow_verdict", "pass_noted", "pass_noted"]
 
 
 def test_the_message_to_the_person_can_be_switched_off(gate: Gate) -> None:
@@ -574,6 +630,23 @@ def test_a_subagents_holds_are_its_own(gate: Gate) -> None:
 # Faults of our own
 
 
+def test_a_store_lost_between_two_stops_does_not_hold_without_end(gate: Gate, tmp_path: Path) -> None:
+    """
+    The transcript shows that our own hook has held the turn twice already.
+    """
+    gate.answer = judged(CLAIM)
+    outcomes: list[str] = []
+    for number in range(4):
+        gate.database.close()
+        gate.database = open_database(tmp_path / f"state{number}")
+        gate.store = Store(Ledger(gate.database), TurnCounts(gate.database))
+        outcomes.append(gate.stop().outcome)
+        gate.session.held(CLAIM.reason, command="/home/dev/.turngate/bin/turngate-hook")
+        gate.session.says(REPLY)
+
+    assert outcomes == ["block_verdict", "block_verdict", "pass_cap_spent", "pass_cap_spent"]
+
+
 def test_without_a_store_the_judge_is_not_even_asked(gate: Gate) -> None:
     """
     Pitfall 11: what cannot be counted cannot be held, so no money is spent on it.
@@ -583,6 +656,21 @@ def test_without_a_store_the_judge_is_not_even_asked(gate: Gate) -> None:
 
     assert (reply.outcome, reply.reason, gate.asked) == ("pass_state_error", "", [])
     assert reply.detail == "turngate.db: file is not a database"
+
+
+def test_a_count_of_names_that_cannot_be_read_holds_nobody(gate: Gate) -> None:
+    """
+    Nothing is held because something failed: neither a task that may have been named, nor an opener that may have been.
+    """
+
+    class Forgetful(TurnCounts):
+        def times_named(self, session_id: str, kinds: object) -> dict[str, int]:
+            raise StoreError("turngate.db: disk I/O error")
+
+    gate.store = gate.store._replace(counts=Forgetful(gate.database))
+    gate.answer = judged(OPENER)
+
+    assert gate.stop(tasks=(TASK,)).outcome == "pass_noted"
 
 
 def test_a_store_that_breaks_while_the_judge_thinks_passes(gate: Gate) -> None:
@@ -625,18 +713,21 @@ def test_a_decision_is_written_with_what_the_event_told(gate: Gate) -> None:
     assert line.client_version == "2.1.328"
 
 
-def test_turns_are_recorded_only_where_that_is_set(gate: Gate) -> None:
+def test_turns_are_recorded_only_where_that_is_set_and_they_were_judged(gate: Gate) -> None:
     """
     Recorded turns are what the judge saw: redacted.
     """
     assert gate.store.ledger is not None
     gate.stop()
     gate.settings = Settings(record_turns=True)
+    gate.answer = Judgement("timeout")
+    gate.stop()
+    gate.answer = judged()
     secret = "ghp_" + "aB3d" * 9
     gate.stop(reply=f"The token is {secret}.")
-    plain, recorded = (gate.store.ledger.recorded_turn(decision.line.id) for decision in gate.decisions)
+    plain, unjudged, recorded = (gate.store.ledger.recorded_turn(decision.line.id) for decision in gate.decisions)
 
-    assert plain is None
+    assert (plain, unjudged) == (None, None)
     assert recorded is not None
     assert secret not in recorded
     assert json.loads(recorded)["request"] == "Write retry.ts"

@@ -122,6 +122,7 @@ hook.main()
     ran = hook.run(HELD, (PYTHON, "-I", "-c", hanging), environ={"TURNGATE_JUDGE_DEADLINE_S": "0.1"})
 
     assert ran == (0, b"", b"")
+    assert hook.outcomes() == ["pass_judge_timeout"]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 
 from turngate.costing.database import open_database
 from turngate.costing.ledger import Ledger
-from turngate.judge.messages_api import Hangs, Received, ScriptedMessagesApi, fails
+from turngate.judge.scripted_api import Hangs, Received, ScriptedMessagesApi, fails
 
 from .hook_runner import (
     CLAIM,

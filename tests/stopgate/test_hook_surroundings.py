@@ -137,6 +137,13 @@ def test_inside_a_client_of_our_own_nothing_is_done(hook: Hook, data: bytes) -> 
     assert list(hook.home.iterdir()) == []
 
 
+def test_the_guarded_hook_takes_its_input_to_the_end(hook: Hook) -> None:
+    """
+    The client must not meet a broken pipe, whatever the hook makes of the event.
+    """
+    assert hook.run(b"x" * 3_000_000, environ={"TURNGATE_GUARD": "1"}) == (0, b"", b"")
+
+
 HOSTILE = ("judge", "rubric", "costing", "stopgate", "lab", "turngate", "anthropic", "json", "sqlite3", "sitecustomize")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import platformdirs
 import pytest
 
-from turngate.stopgate.places import claude_config_dir, config_dir, config_file, expand_home, state_dir
+from turngate.stopgate.places import config_dir, config_file, expand_home, state_dir
 
 SYSTEM_HOME = pwd.getpwuid(os.getuid()).pw_dir
 
@@ -64,18 +64,10 @@ def test_empty_variables_are_none() -> None:
     """
     A variable set to nothing is the same as no variable.
     """
-    environ = {"HOME": "/home/u", "TURNGATE_CONFIG": "", "TURNGATE_STATE_DIR": "", "CLAUDE_CONFIG_DIR": ""}
+    environ = {"HOME": "/home/u", "TURNGATE_CONFIG": "", "TURNGATE_STATE_DIR": ""}
 
     assert config_file(environ) == "/home/u/.config/turngate/config.toml"
     assert state_dir(environ) == "/home/u/.local/state/turngate"
-    assert claude_config_dir(environ) == "/home/u/.claude"
-
-
-def test_the_clients_own_directory_may_be_elsewhere() -> None:
-    """
-    `CLAUDE_CONFIG_DIR` is honoured as the client does.
-    """
-    assert claude_config_dir({"HOME": "/home/u", "CLAUDE_CONFIG_DIR": "/elsewhere"}) == "/elsewhere"
 
 
 @pytest.mark.parametrize(
@@ -125,9 +117,9 @@ def test_a_relative_place_is_below_the_working_directory(tmp_path: Path, monkeyp
 
 NOBODY = """
 import os, pwd
-from turngate.stopgate.places import config_file, state_dir, claude_config_dir
+from turngate.stopgate.places import config_file, state_dir
 os.setuid(54321)  # a user whom no list knows, as in some containers
-print(config_file({}), state_dir({}), claude_config_dir({}))
+print(config_file({}), state_dir({}))
 """
 
 
@@ -138,4 +130,4 @@ def test_where_no_home_is_known_there_is_no_place() -> None:
     """
     found = subprocess.run([sys.executable, "-c", NOBODY], capture_output=True, text=True, check=False)
 
-    assert found.stdout.split() == ["None", "None", "None"], found.stderr
+    assert found.stdout.split() == ["None", "None"], found.stderr

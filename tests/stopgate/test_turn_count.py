@@ -79,6 +79,28 @@ def test_one_failed_read_does_not_start_the_count_anew(counts: TurnCounts) -> No
     assert counts.find(a_key("h1")).spent == 2
 
 
+def test_a_failed_read_behind_a_notification_does_not_start_the_count_anew(counts: TurnCounts) -> None:
+    """
+    The notification's prompt id is new and the human prompt cannot be read: it is still the same turn, however often.
+    """
+    assert reserve(counts, a_key("h1", "p1"))
+    assert reserve(counts, a_key("h1", "p1"), minute=1)
+
+    assert [reserve(counts, a_key("", prompt), minute=minute) for minute, prompt in enumerate(("n1", "n2"), 2)] == [
+        False,
+        False,
+    ]
+    assert reserve(counts, a_key("h2", "p2"), minute=5)
+
+
+def test_where_no_transcript_was_ever_read_a_prompt_id_tells_the_turns_apart(counts: TurnCounts) -> None:
+    """
+    Else a session without a transcript could be held twice in all.
+    """
+    assert [reserve(counts, a_key("", "p1"), minute=minute) for minute in range(3)] == [True, True, False]
+    assert reserve(counts, a_key("", "p2"), minute=4)
+
+
 def test_where_nothing_is_known_the_sessions_latest_turn_counts(counts: TurnCounts) -> None:
     """
     A stop without any id belongs to the session, not to a fresh turn each time.
@@ -202,22 +224,26 @@ def test_twenty_stops_at_once_are_held_once(tmp_path: Path) -> None:
     assert TurnCounts(open_database(tmp_path)).find(a_key()).spent == 1
 
 
-IDS = st.sampled_from(["", "h1", "h2", "h3"])
-PROMPTS = st.frozensets(st.sampled_from(["p1", "p2", "p3", "p4"]), max_size=3)
+STOPS = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=6)
+"""Of each stop of a turn: whether a notification came before it, and whether the transcript can be read."""
 
 
-@given(st.lists(st.tuples(IDS, PROMPTS), max_size=25))
+@given(st.lists(STOPS, min_size=1, max_size=5), st.booleans())
 def test_no_human_turn_is_ever_held_more_than_twice(
-    tmp_path_factory: pytest.TempPathFactory, stops: list[tuple[str, frozenset[str]]]
+    tmp_path_factory: pytest.TempPathFactory, turns: list[list[tuple[bool, bool]]], has_prompt_ids: bool
 ) -> None:
     """
-    Whatever ids are read, lost and mixed up, the holds of one human prompt never pass two.
+    Whichever reads fail and however many notifications come, in clients with and without prompt ids.
     """
     counts = TurnCounts(open_database(tmp_path_factory.mktemp("state")))
-    held: dict[str, int] = {}
-    for minute, (human_id, prompt_ids) in enumerate(stops):
-        key = TurnKey("s1", "", human_id, prompt_ids)
-        if reserve(counts, key, minute=minute) and human_id:
-            held[human_id] = held.get(human_id, 0) + 1
-
-    assert all(count <= 2 for count in held.values())
+    # One good read: where no transcript is ever read, a notification cannot be told from a human prompt.
+    counts.first_cap_told(a_key("h0", "p0"), NOW)
+    minute = 0
+    for number, stops in enumerate(turns, 1):
+        seen, held = [f"p{number}"], 0
+        for notified, is_read in stops:
+            minute += 1
+            seen += [f"n{number}.{minute}"] if notified else []
+            prompts = (seen if is_read else seen[-1:]) if has_prompt_ids else []
+            held += reserve(counts, a_key(f"h{number}" if is_read else "", *prompts), minute=minute)
+        assert held <= 2

@@ -1,0 +1,117 @@
+"""
+The environment, as far as it can be trusted: without what the project has put into it.
+
+The client gives its hooks the variables that a project's own client settings name under `env`. A cloned repository could so redirect
+text and keys: by `TURNGATE_*` and `ANTHROPIC_*`, and by `HOME`, `XDG_*` or a proxy, which lead to other settings or another host.
+Only the client's own `CLAUDE_*` stay.
+
+The client takes project settings from the folder that it was started in, and its `settings.local.json` also from the root of the git
+repository above, and from the main checkout of a worktree (measured on client 2.1.328).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple, cast
+
+from .small_files import TooLarge, read_small
+
+CLIENT_FILES: Final = (".claude/settings.json", ".claude/settings.local.json")
+"""Both lie in the project; the second is meant to stay out of the repository, but nothing makes sure of it."""
+
+
+class Trusted(NamedTuple):
+    """
+    What is left of an environment.
+    """
+
+    environ: Mapping[str, str]
+    taken: frozenset[str] = frozenset()
+    """The names of the variables that were taken out."""
+    notices: tuple[str, ...] = ()
+    """What was taken out and would have mattered, one line each."""
+
+
+def trusted(environ: Mapping[str, str], project_folders: Sequence[str]) -> Trusted:
+    """
+    Give the part of the environment that no project has set. `project_folders` are those that the client was started in.
+    """
+    taken: set[str] = set()
+    notices: list[str] = []
+    folders = dict.fromkeys(above for folder in project_folders for above in _up_to_the_root(folder))
+    for path in (os.path.join(folder, name) for folder in folders for name in CLIENT_FILES):
+        for variable in sorted(_set_by(path, environ)):
+            if not variable.startswith("CLAUDE"):
+                taken.add(variable)
+                if variable.startswith(("TURNGATE_", "ANTHROPIC_")):
+                    notices.append(f"{path}: env.{variable} is ignored: a project may not set it")
+    kept = {name: value for name, value in environ.items() if name not in taken}
+    return Trusted(kept, frozenset(taken), tuple(notices))
+
+
+def _set_by(path: str, environ: Mapping[str, str]) -> set[str]:
+    """
+    Give the variables that the file sets, or may set: the client may read what we cannot.
+    """
+    try:
+        content = read_small(path)
+    except TooLarge:
+        return set(environ)
+    except OSError:
+        return set()
+    text = (content or b"{}").decode("utf-8-sig", "replace")
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return set(environ) if "\\u" in text else {name for name in environ if name in text}
+    variables = cast("dict[str, object]", document).get("env") if isinstance(document, dict) else None
+    return set(environ).intersection(cast("dict[str, object]", variables)) if isinstance(variables, dict) else set()
+
+
+def _up_to_the_root(folder: str) -> list[str]:
+    """
+    Give the folder and those above it up to the root of its git repository, and the main checkout where that is a worktree.
+
+    The user's own home is left out: what lies in its `.claude` is the user's.
+    """
+    folder = os.path.realpath(folder)
+    found: list[str] = []
+    while True:
+        found.append(folder)
+        git = os.path.join(folder, ".git")
+        if os.path.lexists(git):
+            found += _main_checkout(git)
+            break
+        above = os.path.dirname(folder)
+        if above == folder:
+            # No repository: the client looks into the folder alone.
+            found = found[:1]
+            break
+        folder = above
+    home = _home()
+    return [place for place in found if os.path.realpath(place) != home]
+
+
+def _main_checkout(git: str) -> list[str]:
+    """
+    Give the main checkout of a worktree, whose `.git` is a file that leads to it.
+    """
+    try:
+        pointer = (read_small(git) or b"").decode("utf-8", "replace")
+        folder = os.path.join(os.path.dirname(git), pointer.partition("gitdir:")[2].strip())
+        common = (read_small(os.path.join(folder, "commondir")) or b"").decode("utf-8", "replace").strip()
+    except (OSError, ValueError):
+        return []
+    return [os.path.dirname(os.path.realpath(os.path.join(folder, common)))] if common else []
+
+
+def _home() -> str:
+    # Not `HOME`: a project may have set it.
+    try:
+        import pwd
+
+        return os.path.realpath(pwd.getpwuid(os.getuid()).pw_dir)
+    except (ImportError, KeyError):
+        return ""
