@@ -38,7 +38,7 @@ def imported_modules(path: Path) -> Iterator[str]:
 @pytest.mark.parametrize("folder", MAY_IMPORT)
 def test_imports_run_one_way(folder: str) -> None:
     """
-    A folder imports only from the folders that design gives it, and each of its files exists for that check.
+    A folder imports only from the folders below it.
     """
     allowed = {folder, *MAY_IMPORT[folder]}
     files = list((ROOT / folder).rglob("*.py"))

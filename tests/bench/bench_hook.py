@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from turngate.costing.database import open_database
 from turngate.costing.ledger import Ledger
-from turngate.judge.messages_api import ScriptedMessagesApi
+from turngate.judge.scripted_api import ScriptedMessagesApi
 from turngate.stopgate.played_client import PlayedClient
 
 ROUNDS = 15

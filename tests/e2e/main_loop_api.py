@@ -11,8 +11,10 @@ import json
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any, NamedTuple, Self
+
+from turngate.judge.loopback_server import LoopbackServer
 
 Json = dict[str, Any]
 
@@ -72,17 +74,16 @@ class ScriptedMainLoop:
         self.unscripted: list[Received] = []
         self._scripts = {opening: list(script) for opening, script in scripts.items()}
         self._lock = threading.Lock()
-        self._server = _Server(("127.0.0.1", 0), _Handler)
+        self._server = _Server(_Handler)
         self._server.api = self
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self.url = self._server.url
 
     def __enter__(self) -> Self:
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+        self._server.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.stop()
 
     def received_from(self, opening: str) -> list[Received]:
         """
@@ -115,15 +116,8 @@ class ScriptedMainLoop:
         return next((opening for opening in self._scripts if opening in first), "")
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
+class _Server(LoopbackServer):
     api: ScriptedMainLoop
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """
-        A client that hung up is no fault of the server.
-        """
 
 
 class _Handler(BaseHTTPRequestHandler):

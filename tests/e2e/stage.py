@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from turngate.judge.messages_api import Received as JudgeRequest
-from turngate.judge.messages_api import Script as JudgeAnswer
-from turngate.judge.messages_api import ScriptedMessagesApi
+from turngate.judge.scripted_api import Received as JudgeRequest
+from turngate.judge.scripted_api import Script as JudgeAnswer
+from turngate.judge.scripted_api import ScriptedMessagesApi
 
 from .client import HOOK, TURNGATE, Client, Json, Run
 from .main_loop_api import Received, Script, ScriptedMainLoop
@@ -64,7 +64,7 @@ class Stage:
             "TURNGATE_STATE_DIR": str(folder / "state"),
             "TURNGATE_CONFIG": str(folder / "config.toml"),
             # Above the default of 8 s: several clients and hooks at once may be slow to start on a small machine.
-            "TURNGATE_JUDGE_DEADLINE_S": "12",
+            "TURNGATE_JUDGE_DEADLINE_S": "40",
         }
 
     def play(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from turngate.judge.messages_api import Received as JudgeRequest
+from turngate.judge.scripted_api import Received as JudgeRequest
 
 from .client import HOOK, Json, needs_client
 from .main_loop_api import Received, Script, uses

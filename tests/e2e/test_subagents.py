@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from turngate.judge.messages_api import Received as JudgeRequest
+from turngate.judge.scripted_api import Received as JudgeRequest
 
 from .client import Json, needs_client
 from .main_loop_api import Received, Script, Step, uses
@@ -23,7 +23,7 @@ PROMPT = "Look after the project, please."
 ALPHA = "Alpha: run the tests and report."
 BETA = "Beta: run the linter and report."
 GAMMA = "Gamma: read the notes and report."
-LONGEST_WAIT_S = 40.0
+LONGEST_WAIT_S = 90.0
 
 
 def dispatch(prompt: str, *, background: bool) -> Json:
@@ -103,7 +103,7 @@ def test_a_subagent_is_held_for_its_own_shell_only(stage: Stage) -> None:
                 dispatch(BETA, background=True),
             ],
             "Three jobs run.",
-            *["I wait for them."] * 5,
+            *["I wait for them."] * 50,
         ],
         ALPHA: [
             start_tests,
@@ -148,7 +148,7 @@ def test_a_foreground_and_a_background_subagent_are_judged_side_by_side(stage: S
         return json.dumps(finding("claim", quote, f"{quote.split()[0]} ran nothing at all.") if quote else CLEAN)
 
     agents: dict[str, Script] = {
-        PROMPT: [[dispatch(ALPHA, background=True), dispatch(GAMMA, background=False)], *["Both ran nothing."] * 5],
+        PROMPT: [[dispatch(ALPHA, background=True), dispatch(GAMMA, background=False)], *["Both ran nothing."] * 50],
         ALPHA: [claims("Alpha passes."), "Alpha takes it back."],
         GAMMA: [claims("Gamma passes."), "Gamma takes it back."],
     }
