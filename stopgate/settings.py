@@ -98,7 +98,7 @@ def read_settings(environ: Mapping[str, str], *, project_folders: Sequence[str] 
 
 def _document(path: str) -> Mapping[str, object]:
     try:
-        content = read_small(path)
+        content = read_small(path, _FILE_LIMIT)
     except OSError as error:
         raise BadSetting(f"{path}: cannot be read: {error.strerror or error}") from error
     if not content:
@@ -306,6 +306,7 @@ _BACKGROUND_MODES = ("block", "headless", "off")
 _LIST = "a list of at most 200 texts of 500 characters (in a variable: separated by commas)"
 _ACTION_VARIABLE = "TURNGATE_RUBRIC_ACTION_"
 _DEPTH = 3
+_FILE_LIMIT = 100_000
 _MOST_WORDS = 200
 _LONGEST_WORD = 500
 _MOST_NOTICES = 5

@@ -14,11 +14,11 @@ LIMIT: Final = 4_000_000
 
 class TooLarge(OSError):
     """
-    The file has more than `LIMIT` bytes.
+    The file has more bytes than are read.
     """
 
 
-def read_small(path: str) -> bytes | None:
+def read_small(path: str, limit: int = LIMIT) -> bytes | None:
     """
     Give the file's content, None where there is no such file.
 
@@ -31,7 +31,7 @@ def read_small(path: str) -> bytes | None:
     with os.fdopen(descriptor, "rb") as file:
         if not S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError("not a plain file")
-        content = file.read(LIMIT + 1)
-    if len(content) > LIMIT:
+        content = file.read(limit + 1)
+    if len(content) > limit:
         raise TooLarge("too large")
     return content

@@ -7,6 +7,7 @@ masks an end first and then drops its margin (`evidence.masked` does).
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 START_MARGIN: Final = 400
@@ -16,6 +17,7 @@ END_MARGIN: Final = 2_000
 
 _LONGEST_WORD: Final = 6_000
 _LONGEST_KEY: Final = 16_000
+_BLANK: Final = re.compile(r"\s")
 
 
 class Clipped(str):
@@ -50,7 +52,7 @@ def clip(text: str, *, start: int, end: int) -> str:
 
 def _fit_to_go_on(text: str, position: int) -> int:
     """
-    The nearest place before, or at, a position that is within no word and no private key.
+    The nearest place before a position that is within no word and no private key; behind it where the word is endless.
     """
     if position <= 0:
         return 0
@@ -58,4 +60,8 @@ def _fit_to_go_on(text: str, position: int) -> int:
     if key >= 0 and "PRIVATE KEY" in text[key : key + 80] and text.find("-----END ", key, position) < 0:
         return key if position - key <= _LONGEST_KEY else len(text)
     earliest = max(0, position - _LONGEST_WORD)
-    return max(text.rfind(" ", earliest, position), text.rfind("\n", earliest, position)) + 1 or position
+    word = max(text.rfind(" ", earliest, position), text.rfind("\n", earliest, position)) + 1
+    if word or not earliest:
+        return word
+    behind = _BLANK.search(text, position)
+    return behind.end() if behind else len(text)
