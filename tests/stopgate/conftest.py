@@ -11,6 +11,7 @@ import pytest
 
 from turngate.judge.scripted_api import ScriptedMessagesApi
 
+from .gate_stage import Gate
 from .hook_runner import Hook
 
 
@@ -29,3 +30,10 @@ def api() -> Iterator[ScriptedMessagesApi]:
     """
     with ScriptedMessagesApi() as server:
         yield server
+
+
+@pytest.fixture(name="gate")
+def make_gate(tmp_path: Path) -> Iterator[Gate]:
+    gate = Gate(tmp_path)
+    yield gate
+    gate.database.close()
