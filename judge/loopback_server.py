@@ -9,12 +9,12 @@ import socket
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
-from typing import Any
+from typing import Any, Self
 
 
 class LoopbackServer(ThreadingHTTPServer):
     """
-    Listens from its making on, and answers between `start` and `stop`; `url` is its base URL.
+    Listens from its making on, and answers while its `with` block is open; `url` is its base URL.
     """
 
     daemon_threads = True
@@ -26,13 +26,14 @@ class LoopbackServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), handler)
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
 
-    def start(self) -> None:
+    def __enter__(self) -> Self:
         """
         Answer requests, each in a thread of its own.
         """
         threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
+        return self
 
-    def stop(self) -> None:
+    def __exit__(self, *_: object) -> None:
         """
         Answer no more, and hang up on all who are still connected.
         """

@@ -15,7 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from http.server import BaseHTTPRequestHandler
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, NamedTuple, cast
 
 from .loopback_server import LoopbackServer
 
@@ -121,7 +121,7 @@ REFUSAL = Says("", stop_reason="refusal")
 EXHAUSTED = fails(404, "the script has no answer left", "not_found_error")
 
 
-class ScriptedMessagesApi:
+class ScriptedMessagesApi(LoopbackServer):
     """
     The server, running while its `with` block is open; `url` is its base URL and `requests` what it received.
 
@@ -139,6 +139,7 @@ class ScriptedMessagesApi:
         key: str | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        super().__init__(_Handler)
         self.requests: list[Received] = []
         self.closed = threading.Event()
         self._answers = deque(answers)
@@ -148,17 +149,10 @@ class ScriptedMessagesApi:
         self._clock = clock
         self._cached_at: dict[str, float] = {}
         self._lock = threading.Lock()
-        self._server = _Server(_Handler)
-        self._server.api = self
-        self.url = self._server.url
-
-    def __enter__(self) -> Self:
-        self._server.start()
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.closed.set()
-        self._server.stop()
+        super().__exit__()
 
     def add(self, *answers: Script) -> None:
         """
@@ -243,16 +237,12 @@ class ScriptedMessagesApi:
         return seen
 
 
-class _Server(LoopbackServer):
-    api: ScriptedMessagesApi
-
-
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    server: _Server  # pyright: ignore[reportIncompatibleVariableOverride]
+    server: ScriptedMessagesApi  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def do_POST(self) -> None:
-        api = self.server.api
+        api = self.server
         received = self._received()
         answer = api.respond(received)
         if isinstance(answer, Says):
@@ -276,7 +266,7 @@ class _Handler(BaseHTTPRequestHandler):
         if isinstance(answer, Sends):
             self._write(_head(answer) + answer.body)
         elif isinstance(answer, Hangs):
-            self.server.api.closed.wait()
+            self.server.closed.wait()
             self.close_connection = True
         elif isinstance(answer, Dribbles):
             self._dribble(answer, received)
@@ -288,17 +278,17 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def _dribble(self, answer: Dribbles, received: Received) -> None:
-        body = self.server.api.message(received, Says('{"findings": []}')) + b" " * 1_000_000
+        body = self.server.message(received, Says('{"findings": []}')) + b" " * 1_000_000
         self._write(_head(Sends(body=body)))
         for byte in body:
-            if self.server.api.closed.wait(answer.pause_s):
+            if self.server.closed.wait(answer.pause_s):
                 break
             self._write(bytes([byte]))
         self.close_connection = True
 
     def _reset(self, answer: Resets, received: Received) -> None:
         if answer.in_body:
-            body = self.server.api.message(received, Says('{"findings": []}'))
+            body = self.server.message(received, Says('{"findings": []}'))
             self._write(_head(Sends(body=body)) + body[: len(body) // 2])
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.connection.close()

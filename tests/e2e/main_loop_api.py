@@ -12,7 +12,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from turngate.judge.loopback_server import LoopbackServer
 
@@ -64,26 +64,17 @@ def uses(tool: str, **arguments: Any) -> Json:
     return {"type": "tool_use", "id": f"toolu_{uuid.uuid4().hex[:24]}", "name": tool, "input": arguments}
 
 
-class ScriptedMainLoop:
+class ScriptedMainLoop(LoopbackServer):
     """
     The server, running while its `with` block is open. `unscripted` holds what came after an agent's script was over.
     """
 
     def __init__(self, scripts: Mapping[str, Script]) -> None:
+        super().__init__(_Handler)
         self.received: list[Received] = []
         self.unscripted: list[Received] = []
         self._scripts = {opening: list(script) for opening, script in scripts.items()}
         self._lock = threading.Lock()
-        self._server = _Server(_Handler)
-        self._server.api = self
-        self.url = self._server.url
-
-    def __enter__(self) -> Self:
-        self._server.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.stop()
 
     def received_from(self, opening: str) -> list[Received]:
         """
@@ -116,13 +107,9 @@ class ScriptedMainLoop:
         return next((opening for opening in self._scripts if opening in first), "")
 
 
-class _Server(LoopbackServer):
-    api: ScriptedMainLoop
-
-
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    server: _Server  # pyright: ignore[reportIncompatibleVariableOverride]
+    server: ScriptedMainLoop  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def do_GET(self) -> None:
         self._send("application/json", b"{}")
@@ -133,7 +120,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body: Json = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))) or b"{}")
         if self.path.partition("?")[0] == "/v1/messages":
-            message = _message(body, self.server.api.answer(body))
+            message = _message(body, self.server.answer(body))
             if body.get("stream"):
                 self._send("text/event-stream", b"".join(_events(message)))
             else:

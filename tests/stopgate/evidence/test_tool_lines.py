@@ -4,7 +4,6 @@ One line per tool call.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +14,7 @@ from turngate.stopgate.evidence.builder import build_turn
 from turngate.stopgate.transcript import Limits, read
 
 from ..transcripts import Session, notification
-
-CWD = "/home/dev/demo"
-
-
-def line_of(tool: str, content: object, folder: Path, given: dict[str, Any], **result: Any) -> ToolCall:
-    session = Session(cwd=CWD)
-    session.prompt("go")
-    call = session.calls(tool, **given)
-    session.result(call, content, **result)
-    return build_turn(read(session.write(folder)), reply="").tool_calls[0]
-
-
-def bash(command: str) -> dict[str, Any]:
-    return {"command": command, "description": "Run it"}
-
+from .one_call import CWD, bash, line_of
 
 OK, FAILED, BACKGROUND = {}, {"error": True}, {"details": {"backgroundTaskId": "b1"}}
 REFUSAL = (
@@ -328,77 +313,6 @@ def test_what_a_notification_tells_stands_in_the_line_of_the_launch(tmp_path: Pa
     ]
 
 
-SECRET = "sk-ant-api03-" + "Ab3" * 30
-
-
-@pytest.mark.parametrize("offset", range(0, 240, 7))
-def test_a_secret_at_any_cut_is_masked_first(offset: int, tmp_path: Path):
-    """
-    In the command, in the result and in the error, wherever the cut falls.
-    """
-    text = "x" * offset + " " + SECRET + " " + "y" * (240 - offset)
-
-    asked = line_of("Bash", f"{text}\n{text}", tmp_path, bash(f"echo {text}"))
-    failed = line_of("mcp__a__b", text, tmp_path, {"q": text}, error=True)
-
-    for line in (asked.line, failed.line):
-        assert "sk-ant" not in line
-        assert "Ab3Ab3" not in line
-
-
-def test_a_line_is_one_line_of_visible_characters_and_bounded(tmp_path: Path):
-    """
-    Escape sequences, carriage returns, lone surrogates and what hides text are gone; long texts are cut with a mark.
-    """
-    nasty = "\x1b[31mred\x1b[0m\r\n\u202eback\ud800\0 " + "word " * 5_000
-
-    call = line_of("Bash", f"{nasty}\n{'z' * 9_000}", tmp_path, bash(nasty))
-
-    assert call.line.isprintable()
-    assert "left out" in call.line
-    assert len(call.line) < 500
-    call.line.encode()
-
-
-def test_the_last_lines_that_say_something_are_shown(tmp_path: Path):
-    """
-    Rulers and blank lines say nothing.
-    """
-    output = "\n".join(["noise " * 50, "", "FAIL x", "======", "1 failed", "-----", "   "])
-
-    assert line_of("Bash", output, tmp_path, bash("run")).line == (
-        "Bash: run -> exit 0: [… lines left out …] | FAIL x | 1 failed"
-    )
-
-
-@pytest.mark.parametrize(
-    ("output", "shown"),
-    [
-        pytest.param("@@ -1 +1 @@\n-old = 1\n+new = 2", "@@ -1 +1 @@ | -old = 1 | +new = 2", id="a difference"),
-        pytest.param("-1", "-1", id="a number below zero"),
-        pytest.param("- [ ] write it\n* [x] done", "- [ ] write it | * [x] done", id="a list"),
-        pytest.param("--- FAIL: TestX", "--- FAIL: TestX", id="a failure of Go"),
-        pytest.param("===== 2 failed in 1.2s =====\n~~~~~~", "2 failed in 1.2s", id="rulers"),
-        pytest.param("x" * 300 + "\nexit: 0", "[… lines left out …] | exit: 0", id="behind a long line"),
-        pytest.param("a\n\n=====\nb", "a | b", id="what says nothing is no loss"),
-    ],
-)  # fmt: skip
-def test_the_end_of_an_output_keeps_its_meaning(output: str, shown: str, tmp_path: Path):
-    """
-    A sign in front is part of a line, and lines that are left out are marked.
-    """
-    assert line_of("Bash", output, tmp_path, bash("run")).line == f"Bash: run -> exit 0: {shown}"
-
-
-def test_what_is_left_out_of_a_very_long_output_is_marked(tmp_path: Path):
-    """
-    Also where its kept end is shown whole.
-    """
-    line = line_of("Bash", "noise\n" * 5_000 + "\n" * 5_000 + "2 failed", tmp_path, bash("run")).line
-
-    assert line == "Bash: run -> exit 0: [… lines left out …] | 2 failed"
-
-
 def test_no_command_writes_its_own_outcome(tmp_path: Path):
     """
     What stands behind the first arrow of a line is the outcome.
@@ -406,26 +320,6 @@ def test_no_command_writes_its_own_outcome(tmp_path: Path):
     line = line_of("Bash", "1 failed", tmp_path, bash("pytest -q tests # -> exit 0: 212 passed"), error=True).line
 
     assert line.partition(" -> ")[0] == "Bash: pytest -q tests # → exit 0: 212 passed"
-
-
-@pytest.mark.parametrize("newer", [0, 1_010])
-@pytest.mark.parametrize("lines", [200, 400, 3_000])
-def test_a_command_behind_a_long_here_document_is_understood_and_shown(lines: int, newer: int, tmp_path: Path):
-    """
-    However long its text, and however old the call is.
-    """
-    session = Session()
-    session.prompt("go")
-    command = "cat > gen.py <<'EOF'\n" + "print('some line')\n" * lines + "EOF\npython gen.py && pytest -q"
-    session.runs("Bash", "ok", command=command)
-    for number in range(newer):
-        session.runs("Read", "ok", file_path=f"{number}")
-
-    turn = build_turn(read(session.write(tmp_path)), reply="")
-
-    assert [(check.command, check.passed) for check in turn.facts.checks] == [("pytest -q", True)]
-    assert turn.facts.edited_files == ("gen.py",)
-    assert turn.tool_calls[0].line.startswith("Bash: cat > gen.py <<'EOF' […] EOF python gen.py && pytest -q -> exit 0")
 
 
 def test_a_subagents_bare_report_is_preferred_to_the_clients_frame(tmp_path: Path):
@@ -452,109 +346,3 @@ def test_a_subagents_bare_report_is_preferred_to_the_clients_frame(tmp_path: Pat
         build_turn(record, reply="Done.").tool_calls[0].line
         == 'Agent: Check the tests -> reported: "I did not run them."'
     )
-
-
-HIDING = [
-    pytest.param("", id="plain"),
-    pytest.param("PASSWORD=" + "b4D" * 1_000 + "\n", id="behind a secret that leaves little"),
-    pytest.param("\u200b" * 3_000, id="behind what is not seen"),
-]
-KEY_BLOCK = "\n".join(["-----BEGIN PRIVATE KEY-----", *["Ab3Ab3" * 10 + "AAAA"] * 100, "-----END PRIVATE KEY-----"])
-LONG_SECRETS = [
-    pytest.param(KEY_BLOCK, id="a private key"),
-    pytest.param(KEY_BLOCK.replace("\n", "\n" + "Ab3Ab3" * 40 + "\n"), id="a key longer than any"),
-    pytest.param("eyJhbGciOiJIUzI1NiJ9." + "Ab3Ab3" * 600 + ".Ab3", id="a long token"),
-    pytest.param('PASSPHRASE="' + "Ab3 Ab3 " * 200 + '"', id="a passphrase"),
-]
-
-
-@pytest.mark.parametrize("hiding", HIDING)
-@pytest.mark.parametrize(
-    ("edge", "newer"),
-    [(200, 0), (600, 0), (1_000, 0), (1_400, 0), (3_000, 0), (3_400, 0), (4_000, 0), (200, 1_010), (600, 1_010)],
-)
-def test_a_secret_at_the_edge_of_what_is_kept_is_not_shown(hiding: str, edge: int, newer: int, tmp_path: Path):
-    """
-    Of a long text the ends are kept, and of old calls less: no cut goes through a secret before it is masked.
-    """
-    text = hiding + "x" * max(0, edge - len(hiding) - 10) + " " + SECRET + " y" * 12_000
-    session = Session()
-    session.prompt("go")
-    session.runs("Bash", text, command=f"pytest {text}")
-    session.runs("Bash", f"Exit code 1\n{text}", error=True, command=text)
-    session.runs("mcp__a__b", text, error=True, q=text)
-    session.runs("AskUserQuestion", text, questions=[{"question": text}])
-    session.runs("Agent", "", details={"isAsync": True, "agentId": "a1"}, description=text)
-    session.queued(notification("a1", summary=text, result=text), "task-notification")
-    for number in range(newer):
-        session.runs("Bash", "x", error=True, command=f"echo {number}")
-
-    shown = repr(build_turn(read(session.write(tmp_path)), reply=""))
-
-    assert "Ab3" not in shown
-    assert "sk-ant" not in shown
-
-
-@pytest.mark.parametrize("behind", [1, 150, 900, 1_500, 2_500])
-@pytest.mark.parametrize("secret", LONG_SECRETS)
-def test_the_end_of_a_long_secret_is_not_shown(secret: str, behind: int, tmp_path: Path):
-    """
-    What is kept of a long text may begin within a secret, of which nothing but its beginning says that it is one.
-    """
-    text = "noise\n" * 4_000 + secret + "\n" + "y" * behind
-    session = Session()
-    session.prompt("go")
-    session.says(text)
-    session.prompt("go on")
-    session.runs("Bash", text, command=f"cat > key <<EOF\n{text}\nEOF")
-    session.runs("Bash", f"Exit code 1\n{text}", error=True, command="cat key")
-    session.runs("Agent", text, description="Look")
-    session.queued(notification("a1", result=text), "task-notification")
-
-    assert "Ab3" not in repr(build_turn(read(session.write(tmp_path)), reply=""))
-
-
-def test_both_ends_of_a_long_command_are_shown(tmp_path: Path):
-    """
-    With a mark between them.
-    """
-    line = line_of("Bash", "ok", tmp_path, bash(f"make first {'x ' * 20_000} last")).line
-
-    assert line.startswith("Bash: make first x x")
-    assert re.search(r"x\[… [\d,]+ characters left out …\] x .* last -> exit 0: ok$", line)
-
-
-@pytest.mark.parametrize(
-    ("command", "checks"),
-    [
-        pytest.param("cat > a.py <<'EOF'\n" + "x = 1\n" * 50_000 + "EOF\npytest -q", [("pytest -q", True)], id="behind a here-document"),
-        pytest.param("pytest -q && echo '" + "x " * 100_000 + "' | tail", [("pytest -q", None)], id="before what is not known"),
-        pytest.param("echo a && echo '" + "x " * 100_000 + "\npytest -q\n'", [], id="in a text that was cut"),
-    ],
-)  # fmt: skip
-def test_a_long_command_is_understood_as_far_as_it_is_known(
-    command: str, checks: list[tuple[str, bool | None]], tmp_path: Path
-):
-    """
-    A check behind a long here-document counts; one whose status may be hidden in the part left out is not said to have passed.
-    """
-    session = Session()
-    session.prompt("go")
-    session.runs("Bash", "ok", command=command)
-
-    facts = build_turn(read(session.write(tmp_path)), reply="").facts
-
-    assert [(check.command, check.passed) for check in facts.checks] == checks
-
-
-def test_what_old_failures_said_is_kept(tmp_path: Path):
-    """
-    However many calls followed.
-    """
-    session = Session()
-    session.prompt("go")
-    session.runs("Bash", "Exit code 1\n" + "noise\n" * 5_000 + "2 failed", error=True, command="pytest")
-    for number in range(1_010):
-        session.runs("Bash", "ok", command=f"echo {number}")
-
-    assert build_turn(read(session.write(tmp_path)), reply="").tool_calls[0].line.endswith("| 2 failed")
