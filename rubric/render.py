@@ -51,6 +51,9 @@ _MOST_CHARACTERS_PER_TOKEN: Final = 12
 _MOST_TOOL_LINES: Final = 60
 _FIRST_TOOL_LINES: Final = 10
 _LAST_TOOL_LINES: Final = 45
+_FOREMOST_CHECKS: Final = 5
+"""The newest checks outrank every failure: a few failing searches must not push out the only test run."""
+_FOREMOST_FAILURES: Final = 10
 _LINE_LENGTHS: Final = (300, 180, 110)
 """A line is cut before a call is left out."""
 _LONGEST_NAME: Final = 70
@@ -152,7 +155,7 @@ def _fit(text: str, keep: _Keep, tokens: int) -> str:
 
 
 def _tool_lines(calls: Sequence[ToolCall], tokens: int) -> str:
-    ranked = sorted(range(len(calls)), key=lambda index: _rank(calls, index))[:_MOST_TOOL_LINES]
+    ranked = _ranked(calls)[:_MOST_TOOL_LINES]
     for length in _LINE_LENGTHS:
         lines = _kept_lines(calls, ranked, length)
         if estimate(lines) <= tokens:
@@ -175,14 +178,19 @@ def _largest(fits: Callable[[int], bool], most: int) -> int:
     return fewest
 
 
-def _rank(calls: Sequence[ToolCall], index: int) -> tuple[int, int]:
-    call = calls[index]
+def _ranked(calls: Sequence[ToolCall]) -> list[int]:
+    checks = [index for index, call in enumerate(calls) if call.kind == "check"]
+    failures = [index for index, call in enumerate(calls) if call.failed and call.kind != "check"]
+    foremost = dict.fromkeys((*checks, *failures[-_FOREMOST_FAILURES:]), 1)
+    foremost |= dict.fromkeys(checks[-_FOREMOST_CHECKS:], 0)
+    return sorted(range(len(calls)), key=lambda index: (foremost.get(index, _ordinary_rank(calls, index)), -index))
+
+
+def _ordinary_rank(calls: Sequence[ToolCall], index: int) -> int:
     near = index < _FIRST_TOOL_LINES or index >= len(calls) - _LAST_TOOL_LINES
-    if call.failed or call.kind == "check":
-        return 0, -index
-    if call.kind == "read":
-        return 2 if near else 4, -index
-    return 1 if near else 3, -index
+    if calls[index].kind == "read":
+        return 3 if near else 5
+    return 2 if near else 4
 
 
 def _kept_lines(calls: Sequence[ToolCall], kept: Sequence[int], length: int) -> str:
@@ -240,11 +248,18 @@ def _checks(turn: Turn) -> str:
 
     last = len(checks) - 1
     ranked = sorted(range(len(checks)), key=lambda index: (index != last, checks[index].passed is not False, -index))
-    shown = [f"{checks[index].command} {_outcome(checks[index])}" for index in sorted(ranked[:_MOST_NAMES])]
+    # An edit after the last check came after all of them, and has a line of its own.
+    all_stale = turn.facts.edited_after_last_check is True
+    shown = [_told(checks[index], all_stale) for index in sorted(ranked[:_MOST_NAMES])]
     if left_out := Counter(_outcome(checks[index]) for index in ranked[_MOST_NAMES:]):
         counts = ", ".join(f"{count} {outcome}" for outcome, count in left_out.most_common())
         shown.append(f"and {left_out.total()} more: {counts}")
     return f"checks: {'; '.join(shown)}"
+
+
+def _told(check: Check, all_stale: bool) -> str:
+    edited = _if(check.edited_after and not all_stale, ", then files were edited")
+    return f"{check.command} {_outcome(check)}{edited}"
 
 
 def _outcome(check: Check) -> str:
@@ -287,7 +302,7 @@ def _safe(turn: Turn) -> Turn:
         ),
         facts=Facts(
             edited_files=_lines(facts.edited_files),
-            checks=tuple(Check(_line(check.command, _LONGEST_NAME), check.passed) for check in facts.checks),
+            checks=tuple(check._replace(command=_line(check.command, _LONGEST_NAME)) for check in facts.checks),
             edited_after_last_check=facts.edited_after_last_check,
             uncollected_background=_lines(facts.uncollected_background),
             wakeups=_lines(facts.wakeups),

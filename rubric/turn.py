@@ -31,6 +31,8 @@ class Check(NamedTuple):
     command: str
     passed: bool | None
     """None where the outcome cannot be known, for example behind a pipe or while it still runs."""
+    edited_after: bool = False
+    """Files were edited after it."""
 
 
 class Facts(NamedTuple):

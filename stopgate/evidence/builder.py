@@ -47,7 +47,7 @@ def build_turn(
     *checks* are the project's own check commands, as patterns; *permission_mode* is the event's, and comes first.
     """
     cwd = cwd or record.cwd
-    steps = [step_of(use, checks) for use in record.calls]
+    steps = [step_of(use, checks, cwd) for use in record.calls]
     return Turn(
         request=_bounded(record.request),
         reply=_bounded(reply),
@@ -76,8 +76,15 @@ def _tool_calls(record: Record, steps: Sequence[Step], cwd: str) -> tuple[ToolCa
     """
     last_telling = [position for position, step in enumerate(steps) if _is_telling(step)][-FULL_LINES:]
     full = {*range(FIRST_LINES), *range(len(steps) - FULL_LINES, len(steps)), *last_telling}
+    collected = _exit_codes(record)
     made = [
-        tool_call(step.use, step.kind, cwd=cwd, notice=_notice(record, step.use))
+        tool_call(
+            step.use,
+            step.kind,
+            cwd=cwd,
+            notice=_notice(record, step.use),
+            needs_more=_needs_more(step, _exit_code(record, step.use, collected)),
+        )
         if position in full
         else _named_only(step)
         for position, step in enumerate(steps)
@@ -85,6 +92,13 @@ def _tool_calls(record: Record, steps: Sequence[Step], cwd: str) -> tuple[ToolCa
     first, rest = made[:FIRST_LINES], made[FIRST_LINES:]
     told = [told_call(task, notice) for task, notice in record.notices.items() if task not in record.launches]
     return (*first, *_left_out(record), *rest, *told)
+
+
+def _needs_more(step: Step, exit_code: int | None) -> bool:
+    """
+    Whether the output of a check has to tell what became of it, or is followed by that of other commands.
+    """
+    return any(not ran.is_last or passed(ran, exit_code) is None for ran in step.checks)
 
 
 def _left_out(record: Record) -> Iterable[ToolCall]:
@@ -120,15 +134,30 @@ def _edited_files(steps: Iterable[Step], cwd: str) -> tuple[str, ...]:
     return tuple(one_line(relative(file, cwd), ASKED) for file in [*files][-FULL_LINES:])
 
 
-def _checks(record: Record, steps: Iterable[Step]) -> tuple[Check, ...]:
-    collected = {
+def _exit_codes(record: Record) -> dict[str, int | None]:
+    """
+    By task, what was collected of it.
+    """
+    return {
         use.outcome.task_id: use.outcome.exit_code
         for use in record.calls
         if use.name in COLLECTORS and use.outcome and use.outcome.is_over and use.outcome.exit_code is not None
     }
+
+
+def _checks(record: Record, steps: Sequence[Step]) -> tuple[Check, ...]:
+    collected = _exit_codes(record)
+    last_edit = max(
+        ((position, step.last_edit) for position, step in enumerate(steps) if step.edited is not None),
+        default=(-1, -1),
+    )
     return tuple(
-        Check(one_line(shown_command(ran.command), ASKED), passed(ran, _exit_code(record, step.use, collected)))
-        for step in [step for step in steps if step.checks][-FULL_LINES:]
+        Check(
+            one_line(shown_command(ran.command), ASKED),
+            passed(ran, _exit_code(record, step.use, collected)),
+            last_edit > (position, ran.position),
+        )
+        for position, step in [(position, step) for position, step in enumerate(steps) if step.checks][-FULL_LINES:]
         for ran in step.checks
     )
 
@@ -147,8 +176,8 @@ def _exit_code(record: Record, use: ToolUse, collected: Mapping[str, int | None]
         return None
     if outcome.exit_code is not None:
         return outcome.exit_code
-    # Old clients give an error no number.
-    return 0 if outcome.state == "ok" else 1
+    # An error without a number may be the client's own.
+    return 0 if outcome.state == "ok" else None
 
 
 def _edited_after_last_check(steps: Sequence[Step]) -> bool | None:
@@ -156,7 +185,8 @@ def _edited_after_last_check(steps: Sequence[Step]) -> bool | None:
     checked = [position for position, step in enumerate(steps) if step.has_checked]
     if not edits or not checked:
         return None
-    return steps[edits[-1]].edits_last if edits[-1] == checked[-1] else edits[-1] > checked[-1]
+    last = steps[checked[-1]]
+    return last.last_edit > last.checks[-1].position if edits[-1] == checked[-1] else edits[-1] > checked[-1]
 
 
 def _uncollected(record: Record, running: Collection[str]) -> tuple[str, ...]:

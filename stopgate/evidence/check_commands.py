@@ -4,6 +4,7 @@ Which commands check work: tests, linters, type checkers, compilers and builds, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Final
@@ -141,6 +142,7 @@ _WITH_VALUE: Final[Mapping[str, frozenset[str]]] = {
 }
 """Options that take the next word, which is no target then."""
 _CHECK_ONLY: Final = _words("--check -check --diff --verify-no-changes --check-formatted")
+_IGNORES_ERRORS: Final = re.compile("-[Bbekqrsw]*i[Bbekqrsw]*")
 _DESCRIBES_ITSELF: Final = _words("-V -h -v version help")
 
 
@@ -164,6 +166,18 @@ def checks(words: _Words) -> bool:
         return True
     special = _SPECIAL.get(name)
     return special(verbs, args) if special else False
+
+
+def forces_zero(words: _Words) -> bool:
+    """
+    Whether a check ends with status 0 whatever it finds, or where there is nothing to run.
+    """
+    name, args = words[0], words[1:]
+    if "--exit-zero" in args or (name == "ruff" and "-e" in args):
+        return True
+    if name in ("make", "gmake"):
+        return "--ignore-errors" in args or any(map(_IGNORES_ERRORS.fullmatch, args))
+    return name in ("npm", "yarn", "pnpm") and "--if-present" in args
 
 
 def _without_values(args: _Words, options: frozenset[str]) -> _Words:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from .check_commands import checks
+from .check_commands import checks, forces_zero
 from .shell import Command, commands
 from .wrappers import shell_text, unwrapped
 
@@ -59,6 +59,8 @@ class Ran(NamedTuple):
     """What another exit status says of it: that it failed (False), or nothing (None)."""
     position: int = 0
     """Among the commands of the line."""
+    is_last: bool = True
+    """Of the line: nothing prints behind it."""
 
 
 def checks_in(line: str, extra: Sequence[str] = ()) -> list[Ran]:
@@ -87,8 +89,9 @@ def _checks_in(line: str, extra: Sequence[str], depth: int) -> list[Ran]:
                 ran.passes_with if shows_success else None,
                 ran.fails_with if shows_failure else None,
                 index,
+                ran.is_last and index == len(parts) - 1,
             )
-            for ran in inner or [Ran(" ".join(part.words), passes_with=True, fails_with=False)]
+            for ran in inner or [Ran(" ".join(part.words), None if forces_zero(words) else True, fails_with=False)]
         )
     return found
 

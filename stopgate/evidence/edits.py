@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from .checks import MOST_COMMANDS, NEUTRAL, may_end_before, shows_its_status
+from .scratch import is_scratch
 from .shell import Command, commands
 from .wrappers import unwrapped
 
@@ -33,13 +34,13 @@ class Edit(NamedTuple):
     """Among the commands of the line."""
 
 
-def edits_in(line: str) -> list[Edit]:
+def edits_in(line: str, cwd: str = "") -> list[Edit]:
     """
     The commands of a line that edit files.
 
     Known are what `cat`, `echo` and `printf` write by redirection or through `tee`, a here-document given to `tee`, `sed -i`, `perl -i`,
-    `patch`, and the git commands that change the working tree. Files in `/tmp` and `/dev` do not count. What may leave every file as it
-    was, as a formatter or `git pull` does, is no sure edit.
+    `patch`, and the git commands that change the working tree. Scratch files outside *cwd* and those in `/dev` do not count. What may leave
+    every file as it was, as a formatter or `git pull` does, is no sure edit.
     """
     parts = commands(line)
     if len(parts) > MOST_COMMANDS:
@@ -47,17 +48,18 @@ def edits_in(line: str) -> list[Edit]:
     return [
         Edit(files, _ran_on_zero(parts, index), _ran_on_other(parts, index), index)
         for index, part in enumerate(parts)
-        if (files := _files_of(part, parts[index - 1] if index else None)) is not None
+        if (files := _files_of(part, parts[index - 1] if index else None, cwd)) is not None
     ]
 
 
-def _files_of(part: Command, fed_by: Command | None) -> tuple[str, ...] | None:
+def _files_of(part: Command, fed_by: Command | None, cwd: str) -> tuple[str, ...] | None:
     words = unwrapped(part.words)
     name = words[0] if words else "cat"
     if name == "tee" and not _is_edit(fed_by):
         return None
     named = _edited_by(name, words[1:], part.writes_to)
-    return None if named is None else tuple(named)
+    kept = tuple(file for file in named or () if not is_scratch(file, cwd))
+    return None if named is None or (named and not kept) else kept
 
 
 def _ran_on_zero(parts: Sequence[Command], index: int) -> bool:
@@ -134,7 +136,7 @@ def _files_of_perl(args: Sequence[str]) -> list[str]:
 
 
 def _kept(files: Sequence[str]) -> list[str] | None:
-    return [file for file in files if not file.startswith(("/dev/", "/tmp/", "&"))] or None  # noqa: S108
+    return [file for file in files if not file.startswith(("/dev/", "&"))] or None
 
 
 def _git_edits(plain: Sequence[str], args: Sequence[str]) -> bool:

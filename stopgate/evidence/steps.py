@@ -13,6 +13,7 @@ from ..transcript.entries import as_text
 from ..transcript.record import ToolUse
 from .checks import Ran, checks_in
 from .edits import Edit, edits_in
+from .scratch import is_scratch
 from .shell import commands
 
 EDITORS: Final = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
@@ -21,7 +22,9 @@ READERS: Final = frozenset(["Read", "Grep", "Glob", "LS", "NotebookRead", "WebFe
 
 _TURNED_AWAY: Final = re.compile(
     r"\s*(?:Error: )?(?:Sibling tool call errored|InputValidationError|Cancell?ed\b|AbortError|No such tool"
-    r"|This command requires approval|(?:Hook )?PreToolUse:|The operation was aborted|\[Request interrupted)",
+    r"|This command requires approval|(?:Hook )?PreToolUse:|The operation was aborted|\[Request interrupted"
+    r"|\S.* was blocked\. For security|This Bash command contains multiple operations"
+    r'|Working directory "[^"\n]*" no longer exists)',
     re.IGNORECASE,
 )
 """How the client's own words begin for a call that was not run, or not to its end."""
@@ -40,8 +43,8 @@ class Step(NamedTuple):
     """The checks that it asked for; none where it was refused."""
     edited: tuple[str, ...] | None = None
     """The files that it surely edited, as far as it names them; None where it edited none, or did not come to it."""
-    edits_last: bool = False
-    """Whether an edit of it surely came after its last check."""
+    last_edit: int = -1
+    """Where the last of its sure edits stands among the commands of its line."""
 
     @property
     def has_checked(self) -> bool:
@@ -51,20 +54,21 @@ class Step(NamedTuple):
         return bool(self.checks) and not never_ended(self.use)
 
 
-def step_of(use: ToolUse, own_checks: Sequence[str] = ()) -> Step:
+def step_of(use: ToolUse, own_checks: Sequence[str] = (), cwd: str = "") -> Step:
     """
-    The step that a call is. *own_checks* are the project's own check commands, as patterns.
+    The step that a call is. *own_checks* are the project's own check commands, as patterns; *cwd* is where its work lies.
     """
     succeeded = use.outcome is not None and use.outcome.state == "ok"
     if use.name in EDITORS:
         file = as_text(use.input.get("file_path")) or as_text(use.input.get("notebook_path"))
-        return Step(use, "edit", edited=((file,) if file else ()) if succeeded else None)
+        is_edit = succeeded and not (file and is_scratch(file, cwd))
+        return Step(use, "edit", edited=((file,) if file else ()) if is_edit else None)
     if use.name not in SHELLS:
         return Step(use, "read" if use.name in READERS else "other")
 
     command = as_text(use.input.get("command"))
     readable, is_whole = _readable(command)
-    ran, edits = checks_in(readable, own_checks), edits_in(readable)
+    ran, edits = checks_in(readable, own_checks), edits_in(readable, cwd)
     if not is_whole:
         # What may hide their status is not known.
         ran = [check._replace(passes_with=None, fails_with=None) for check in ran]
@@ -74,7 +78,7 @@ def step_of(use: ToolUse, own_checks: Sequence[str] = ()) -> Step:
         "check" if ran else "edit" if edits else "other",
         () if use.outcome and use.outcome.state in ("refused by the user", "refused") else tuple(ran),
         tuple(file for edit in sure for file in edit.files) if sure else None,
-        bool(sure) and (not ran or sure[-1].position > ran[-1].position),
+        sure[-1].position if sure else -1,
     )
 
 
@@ -85,7 +89,9 @@ def never_ended(use: ToolUse) -> bool:
     outcome = use.outcome
     if outcome is None or outcome.state in ("ok", "background", "unknown"):
         return False
-    return outcome.state != "error" or (outcome.exit_code is None and bool(_TURNED_AWAY.match(outcome.text)))
+    if outcome.state != "error":
+        return True
+    return outcome.exit_code is None and (outcome.turned_away or bool(_TURNED_AWAY.match(outcome.text)))
 
 
 def _sure(edits: Sequence[Edit], use: ToolUse) -> list[Edit]:

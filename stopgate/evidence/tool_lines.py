@@ -8,6 +8,7 @@ anything is cut.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Final, Literal
 
 from ...rubric.masking import cut
@@ -27,9 +28,12 @@ CAME_BACK: Final = 200
 """Characters of a result's end."""
 SHOWN: Final = (3_000, 1_000)
 """Characters of the two ends of a command that are looked at for its line."""
+PRINTED: Final = 500
+"""Characters of both ends of what a shell printed, where a check's summary may stand before other output."""
 REPORT: Final = 500
 """Characters of a subagent's report: it is evidence in its own right."""
 
+_Printed = Callable[[str], str]
 _AGENTS: Final = frozenset({"Task", "Agent"})
 _TO_DO_LISTS: Final = frozenset(["TodoWrite", "TaskCreate", "TaskUpdate", "TaskGet", "TaskList"])
 _TELLING: Final = COLLECTORS | {"AskUserQuestion", "SendMessage"}
@@ -59,11 +63,16 @@ _RULER: Final = re.compile(r"^[=━─*~-]{4,} ?| ?[=━─*~-]{4,}$")
 _LINES_LEFT_OUT: Final = "[… lines left out …]"
 
 
-def tool_call(use: ToolUse, kind: Kind, *, cwd: str = "", notice: Notice | None = None) -> ToolCall:
+def tool_call(
+    use: ToolUse, kind: Kind, *, cwd: str = "", notice: Notice | None = None, needs_more: bool = False
+) -> ToolCall:
     """
     The call as the judge sees it. *notice* is what was told of the end of a task that it started.
+
+    *needs_more* keeps both ends of what a shell printed, not the last lines alone.
     """
-    name, asked, became = one_line(use.name, NAME), _asked(use, cwd), _became(use, kind)
+    printed = both_ends if needs_more else last_lines
+    name, asked, became = one_line(use.name, NAME), _asked(use, cwd), _became(use, kind, printed)
     line = f"{name}: {asked} -> {became}" if asked else f"{name} -> {became}"
     if notice is None:
         return ToolCall(name, line, kind, has_failed(use))
@@ -131,7 +140,7 @@ def _without_arrows(asked: str) -> str:
     return asked.replace(" -> ", " → ")
 
 
-def _became(use: ToolUse, kind: Kind) -> str:
+def _became(use: ToolUse, kind: Kind, printed: _Printed) -> str:
     outcome = use.outcome
     if outcome is None:
         return "no result yet"
@@ -141,9 +150,9 @@ def _became(use: ToolUse, kind: Kind) -> str:
         case "refused by the user" | "refused" | "interrupted" | "unknown":
             return _with(_STATES[outcome.state], one_line(outcome.text, CAME_BACK))
         case "error":
-            return _failed(use, outcome)
+            return _failed(use, outcome, printed)
         case "ok":
-            return _succeeded(use, outcome, kind)
+            return _succeeded(use, outcome, kind, printed)
 
 
 _STATES: Final = {
@@ -154,16 +163,16 @@ _STATES: Final = {
 }
 
 
-def _failed(use: ToolUse, outcome: Outcome) -> str:
+def _failed(use: ToolUse, outcome: Outcome, printed: _Printed) -> str:
     state = "error" if outcome.exit_code is None else f"exit {outcome.exit_code}"
-    return _with(state, last_lines(outcome.text) if use.name in SHELLS else one_line(outcome.text, CAME_BACK))
+    return _with(state, printed(outcome.text) if use.name in SHELLS else one_line(outcome.text, CAME_BACK))
 
 
-def _succeeded(use: ToolUse, outcome: Outcome, kind: Kind) -> str:
+def _succeeded(use: ToolUse, outcome: Outcome, kind: Kind, printed: _Printed) -> str:
     if use.name in SHELLS:
         # An exit status that the client takes for no error is still not 0.
         state = f"ok, {one_line(outcome.note, NAME)}" if outcome.note else "exit 0"
-        return _with(state, last_lines(outcome.text))
+        return _with(state, printed(outcome.text))
     if use.name in _AGENTS:
         return f'reported: "{_report(outcome)}"'
     if kind == "read":
@@ -206,6 +215,14 @@ def last_lines(text: str) -> str:
         kept = longer
     kept = cut(kept, CAME_BACK, keep="end")
     return f"{_LINES_LEFT_OUT} | {kept}" if isinstance(text, Clipped) and kept else kept
+
+
+def both_ends(text: str) -> str:
+    """
+    The first and the last lines that say something, up to `PRINTED` characters, on one line.
+    """
+    lines = (_RULER.sub("", " ".join(line.split())) for line in masked(text).splitlines() if _says_something(line))
+    return cut(" | ".join(lines), PRINTED, keep="both")
 
 
 def _says_something(line: str) -> bool:

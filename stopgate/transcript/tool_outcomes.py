@@ -42,6 +42,8 @@ class Outcome(NamedTuple):
     """The client's own reading of an exit code that is no error."""
     claimed_task: str = ""
     """The task that its text says was started, which is true only of a tool that can start one; see `as_launch`."""
+    turned_away: bool = False
+    """The client marked it as an error of its own, not of the tool's: the call was not run, or not to its end."""
 
 
 _EXIT: Final = re.compile(r"Exit code (-?\d+)\b[^\S\n]*\n?")
@@ -113,10 +115,10 @@ def _error(text: str, details: object, denial: str) -> Outcome:
     if text.startswith("[Request interrupted by user"):
         return Outcome("interrupted")
 
-    found = _EXIT.match(text)
+    found, turned_away = _EXIT.match(text), text.lstrip().startswith("<tool_use_error>")
     text = _TAG.sub("", text[found.end() :] if found else text)
     code = int(found[1]) if found else None
-    return _ended("error", text)._replace(exit_code=code)
+    return _ended("error", text)._replace(exit_code=code, turned_away=turned_away)
 
 
 def _launched(details: Entry) -> Outcome | None:

@@ -5,6 +5,7 @@ The request that asks about a turn.
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 import pytest
 from hypothesis import given, settings
@@ -114,6 +115,25 @@ def test_of_many_checks_the_last_and_the_failed_are_told_and_the_rest_is_counted
 
     line = "checks: fail4 failed; fail5 failed; fail6 failed; fail7 failed; fail8 failed; last passed"
     assert f"\n{line}; and 4 more: 4 failed\n" in user
+
+
+def test_a_check_that_edits_made_stale_is_told_as_such_though_a_later_check_ran() -> None:
+    """
+    An edit after the last check came after all of them: one line says so, and no check repeats it.
+    """
+    checks = (Check("pytest -q", True, edited_after=True), Check("ruff check", True))
+    facts = Facts(("a.py",), checks, edited_after_last_check=False)
+
+    user = render(RUBRIC, SEED._replace(facts=facts), tag="k3f9x2").user
+
+    assert "\nchecks: pytest -q passed, then files were edited; ruff check passed\nedited: a.py\n" in user
+
+    checks = tuple(check._replace(edited_after=True) for check in checks)
+    facts = Facts(("a.py",), checks, edited_after_last_check=True)
+
+    user = render(RUBRIC, SEED._replace(facts=facts), tag="k3f9x2").user
+
+    assert "\nchecks: pytest -q passed; ruff check passed\nedited after the last recognised check\n" in user
 
 
 def test_a_turn_without_calls_says_so() -> None:
@@ -259,6 +279,38 @@ def test_where_calls_do_not_fit_failures_and_checks_stay_longest() -> None:
     assert re.search(r"left out: \d+ Read", user)
 
 
+@pytest.mark.parametrize("kind", ["read", "other"])
+def test_later_failures_do_not_push_out_the_only_check(kind: Literal["read", "other"]) -> None:
+    """
+    The newest checks are kept before any failure, however little room there is.
+    """
+    check = ToolCall("Bash", "Bash: pytest -q -> ok: 12 passed", "check")
+    failures = [
+        ToolCall("Bash", f"Bash: grep -rn name{number} {'src/ ' * 40} -> exit 1", kind, failed=True)
+        for number in range(70)
+    ]
+    turn = SEED._replace(tool_calls=(check, *failures), reply="word " * 3000, request="word " * 3000)
+
+    user = render(RUBRIC, turn, tag="k3f9x2").user
+
+    assert "[k3f9x2 tool calls]\nBash: pytest -q -> ok: 12 passed\n" in user
+    assert re.search(r"\nleft out: \d+ Bash\n", user)
+
+
+def test_many_failures_leave_room_for_the_edits() -> None:
+    """
+    Only the newest ten failures are kept before an edit.
+    """
+    failures = [ToolCall("Bash", f"Bash: grep name{number} -> exit 1", "read", failed=True) for number in range(70)]
+    edit = ToolCall("Edit", "Edit: a.py -> ok", "edit")
+    calls = (*failures[:12], edit, *failures[12:])
+
+    user = render(RUBRIC, SEED._replace(tool_calls=calls), max_input_tokens=20_000, tag="k3f9x2").user
+
+    assert "\nEdit: a.py -> ok\n" in user
+    assert "\nleft out: 11 Bash\n" in user
+
+
 def test_a_call_that_is_cut_still_tells_its_outcome() -> None:
     """
     Command and result are shortened apart from each other, before any call is left out; equal calls share a line.
@@ -300,7 +352,7 @@ _NAMES = st.lists(_LONG, max_size=3).map(tuple)
 _FACTS = st.builds(
     Facts,
     _NAMES,
-    st.lists(st.builds(Check, _LONG, st.sampled_from([True, False, None])), max_size=3).map(tuple),
+    st.lists(st.builds(Check, _LONG, st.sampled_from([True, False, None]), st.booleans()), max_size=3).map(tuple),
     st.sampled_from([True, False, None]),
     _NAMES,
     _NAMES,

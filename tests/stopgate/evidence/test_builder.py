@@ -157,10 +157,22 @@ def test_edited_files_are_those_that_were_written(write: object, files: tuple[st
     [
         pytest.param(lambda s: check(s), [Check("pytest -q", passed=True)], id="passed"),
         pytest.param(
+            lambda s: check(s, "pytest; echo; sed -i s/a/b/ x; make"),
+            [Check("pytest", None, edited_after=True), Check("make", passed=True)],
+            id="edited between two in one line",
+        ),
+        pytest.param(lambda s: (check(s), edit(s)), [Check("pytest -q", True, edited_after=True)], id="edited after it"),
+        pytest.param(lambda s: (edit(s), check(s)), [Check("pytest -q", passed=True)], id="edited before it"),
+        pytest.param(
+            lambda s: (check(s), edit(s), check(s)),
+            [Check("pytest -q", True, edited_after=True), Check("pytest -q", passed=True)],
+            id="edited after the first",
+        ),
+        pytest.param(
             lambda s: s.runs("Bash", "Exit code 1\nx", error=True, command="pytest"), [Check("pytest", passed=False)], id="failed"
         ),
         pytest.param(
-            lambda s: s.runs("Bash", "x", error=True, command="pytest"), [Check("pytest", passed=False)], id="failed, old client"
+            lambda s: s.runs("Bash", "x", error=True, command="pytest"), [Check("pytest", None)], id="an error without a number"
         ),
         pytest.param(lambda s: check(s, "pytest | tail"), [Check("pytest", None)], id="behind a pipe"),
         pytest.param(lambda s: s.calls("Bash", command="pytest"), [Check("pytest", None)], id="no result"),
@@ -222,6 +234,9 @@ def wrote_and_failed(session: Session) -> None:
         "AbortError",
         "Error: No such tool available: Bash",
         "Error: PreToolUse:Bash hook error: [x]: no",
+        "cd in '/x' was blocked. For security, only allowed folders may be entered.",
+        "This Bash command contains multiple operations. The following part requires approval: x",
+        'Working directory "/x" no longer exists. Restart.',
     ],
 )
 @pytest.mark.parametrize("form", ["{}", "<tool_use_error>{}</tool_use_error>"])
@@ -233,6 +248,64 @@ def test_a_check_that_was_not_run_has_not_failed(said: str, form: str, tmp_path:
     session.runs("Bash", form.format(said), error=True, command="pytest")
 
     assert not [check for check in turn_of(session, tmp_path).facts.checks if check.passed is not None]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "cd in '/x' was blocked. For security, only allowed folders may be entered.",
+        "This Bash command contains multiple operations. The following part requires approval: x",
+        'Working directory "/x" no longer exists. Restart.',
+        "<tool_use_error>Blocked: sleep 9</tool_use_error>",
+        "<tool_use_error>Anything else</tool_use_error>",
+    ],
+)
+def test_a_check_that_the_client_turned_away_checks_no_edit(said: str, tmp_path: Path):
+    """
+    The edit before it still stands after the last check.
+    """
+    session = started()
+    check(session)
+    edit(session)
+    session.runs("Bash", said, error=True, command="pytest")
+
+    assert turn_of(session, tmp_path).facts.edited_after_last_check is True
+
+
+@pytest.mark.parametrize("tool", ["Write", "Bash"])
+@pytest.mark.parametrize(
+    ("file", "cwd", "is_work"),
+    [
+        pytest.param("/tmp/x.py", "/home/dev/demo", False, id="temporary"),
+        pytest.param("/private/tmp/x.py", "/home/dev/demo", False, id="temporary on macOS"),
+        pytest.param("/var/folders/a/x.py", "/home/dev/demo", False, id="temporary of a user on macOS"),
+        pytest.param("/scratch/x.py", "/home/dev/demo", False, id="in TMPDIR"),
+        pytest.param("~/.claude/x.md", "/home/dev/demo", False, id="the client's own"),
+        pytest.param("/home/other/.claude/plans/x.md", "/home/dev/demo", False, id="a plan"),
+        pytest.param("/tmp/demo/x.py", "/tmp/demo", True, id="work in a temporary folder"),
+        pytest.param("/tmp/demo/x.py", "/private/tmp/demo", True, id="work behind a link of macOS"),
+        pytest.param("x.py", "/tmp/demo", True, id="relative work in a temporary folder"),
+        pytest.param("/tmp/demo2/x.py", "/tmp/demo", False, id="a folder of a longer name"),
+        pytest.param("/home/dev/demo/.claude/x.md", "/home/dev/demo", True, id="the project's own settings"),
+        pytest.param("/home/dev/other/x.py", "/home/dev/demo", True, id="another project"),
+    ],
+)
+def test_scratch_outside_the_working_directory_is_no_edit(
+    tool: str, file: str, cwd: str, is_work: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """
+    By one rule for tools and the shell: temporary files and the client's own are not the work.
+    """
+    monkeypatch.setenv("TMPDIR", "/scratch/")
+    session = started()
+    check(session)
+    given: dict[str, Any] = {"file_path": file} if tool == "Write" else {"command": f"echo a > {file}"}
+    session.runs(tool, "", **given)
+
+    facts = turn_of(session, tmp_path, cwd=cwd).facts
+
+    assert bool(facts.edited_files) is is_work
+    assert facts.edited_after_last_check is (True if is_work else None)
 
 
 @pytest.mark.parametrize(("code", "passed"), [(0, True), (1, False), (None, None)])

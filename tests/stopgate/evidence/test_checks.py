@@ -171,6 +171,12 @@ def test_what_checks_nothing_is_no_check(line: str):
     ("line", "on_zero", "on_other"),
     [
         pytest.param("pytest", True, False, id="alone"),
+        pytest.param("ruff check --exit-zero .", None, False, id="exit zero"),
+        pytest.param("uv run ruff check -e", None, False, id="exit zero, in short"),
+        pytest.param("make -ki test", None, False, id="make that ignores errors"),
+        pytest.param("make --ignore-errors test", None, False, id="make that ignores errors, in long"),
+        pytest.param("make -k test", True, False, id="make that keeps going"),
+        pytest.param("npm test --if-present", None, False, id="a script that may be missing"),
         pytest.param("cd x && pytest", True, False, id="behind cd"),
         pytest.param("cd x; FOO=1 pytest", True, False, id="behind a semicolon"),
         pytest.param("pytest && echo ok", True, False, id="before echo"),

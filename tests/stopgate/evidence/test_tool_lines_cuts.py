@@ -133,3 +133,25 @@ def test_what_old_failures_said_is_kept(tmp_path: Path):
         session.runs("Bash", "ok", command=f"echo {number}")
 
     assert build_turn(read(session.write(tmp_path)), reply="").tool_calls[0].line.endswith("| 2 failed")
+
+
+@pytest.mark.parametrize(
+    ("command", "shows_both_ends"),
+    [
+        pytest.param("pytest; git diff", True, id="its status is hidden"),
+        pytest.param("pytest && git diff", True, id="something prints behind it"),
+        pytest.param("bash -c 'pytest && git diff'", True, id="something prints behind it in a shell"),
+        pytest.param("git diff && pytest", False, id="the last of the line"),
+    ],
+)
+def test_a_checks_summary_before_other_output_is_shown(command: str, shows_both_ends: object, tmp_path: Path):
+    """
+    Where the exit status does not tell, or other commands print behind the check, both ends of the output are kept.
+    """
+    printed = "3 failed, 5 passed\n" + "+ a changed line\n" * 100 + "the end"
+
+    line = line_of("Bash", printed, tmp_path, bash(command)).line
+
+    assert ("3 failed, 5 passed" in line) is shows_both_ends
+    assert line.endswith("the end")
+    assert len(line) < 600
