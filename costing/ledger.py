@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, cast
 
 from .amounts import plain, sum_costs
-from .database import Database, StoreError
+from .database import Database
 from .outcomes import CALL_OUTCOMES, OUTCOMES
 from .records import Call, CallEnd, CallStart, Decision, DecisionLine, FindingLine, RecentCall, Spent
 from .rows import (
@@ -60,17 +60,6 @@ class Ledger:
         with self.database.write(wait_s=wait_s) as connection:
             _insert(connection, "calls", {"id": call_id, **_start_columns(start)})
         return call_id
-
-    def close_call(self, call_id: str, end: CallEnd) -> None:
-        """
-        Write down what came of a try.
-        """
-        values = _end_columns(end)
-        holes = ", ".join(f"{name} = ?" for name in values)
-        with self.database.write() as connection:
-            done = connection.execute(f"UPDATE calls SET {holes} WHERE id = ?", (*_stored(values), call_id))  # noqa: S608
-        if done.rowcount != 1:
-            raise StoreError(f"{self.database.path}: no call {call_id!r} to close")
 
     def settle_call(self, call_id: str, start: CallStart, end: CallEnd) -> str:
         """

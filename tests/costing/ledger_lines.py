@@ -21,9 +21,9 @@ def a_start(at: datetime = NOW, **fields: object) -> CallStart:
 
 
 def a_call(ledger: Ledger, cost: str | None, at: datetime = NOW, **fields: object) -> str:
-    call_id = ledger.open_call(a_start(at, **fields))
-    ledger.close_call(call_id, CallEnd("answered", cost_usd=None if cost is None else Decimal(cost)))
-    return call_id
+    start = a_start(at, **fields)
+    end = CallEnd("answered", cost_usd=None if cost is None else Decimal(cost))
+    return ledger.settle_call(ledger.open_call(start), start, end)
 
 
 COSTS = st.decimals(min_value=0, max_value=10**6, allow_nan=False, allow_infinity=False, places=15)

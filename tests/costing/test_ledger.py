@@ -9,10 +9,9 @@ from decimal import Decimal
 
 import pytest
 
-from turngate.costing.database import StoreError
 from turngate.costing.ledger import Ledger
 from turngate.costing.outcomes import OUTCOMES
-from turngate.costing.records import CallEnd, Decision, DecisionLine, Spent
+from turngate.costing.records import Call, CallEnd, Decision, DecisionLine, Spent
 
 from .ledger_lines import MINUTE, NOW, a_call, a_start
 
@@ -40,7 +39,7 @@ def test_lines_of_one_millisecond_keep_the_order_of_writing(ledger: Ledger) -> N
     """
     decisions = [ledger.record_decision(DecisionLine(NOW, "Stop", "pass_clean")) for _ in range(9)]
     calls = [a_call(ledger, "1", decision_id=decisions[0]) for _ in range(9)]
-    ledger.close_call(last := ledger.open_call(a_start()), CallEnd("timeout"))
+    ledger.settle_call(last := ledger.open_call(a_start()), a_start(), CallEnd("timeout"))
 
     assert [decision.line.id for decision in ledger.decisions()] == decisions
     assert [decision.line.id for decision in ledger.decisions(2)] == decisions[-2:]
@@ -84,7 +83,7 @@ def test_an_outcome_outside_the_set_is_a_programming_error(ledger: Ledger) -> No
     with pytest.raises(ValueError, match="'fine'"):
         ledger.record_decision(DecisionLine(NOW, "Stop", "fine"))  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match="'pass_clean'"):
-        ledger.close_call(call_id, CallEnd("pass_clean"))  # pyright: ignore[reportArgumentType]
+        ledger.settle_call(call_id, a_start(), CallEnd("pass_clean"))  # pyright: ignore[reportArgumentType]
     assert ledger.decisions() == []
     assert ledger.calls()[0].end is None
 
@@ -101,12 +100,12 @@ def test_the_outcomes_are_a_closed_set() -> None:
     )
 
 
-def test_closing_a_call_that_is_not_there_is_a_store_error(ledger: Ledger) -> None:
+def test_a_call_whose_line_was_lost_is_written_whole_at_its_end(ledger: Ledger) -> None:
     """
-    Where the line was lost, for example with the whole file, the caller is told.
+    For example with the whole file: a billed try is not lost with it.
     """
-    with pytest.raises(StoreError, match="no call"):
-        ledger.close_call("gone", CallEnd("answered"))
+    assert ledger.settle_call("gone", a_start(), CallEnd("answered")) == "gone"
+    assert ledger.calls() == [Call("gone", a_start(), CallEnd("answered"))]
 
 
 def test_spending_counts_from_a_time_and_for_a_session(ledger: Ledger) -> None:
@@ -137,8 +136,8 @@ def test_recent_outcomes_are_of_one_endpoint_newest_first(ledger: Ledger) -> Non
     A breaker sees how the latest calls to its endpoint ended; one under way has no outcome.
     """
     for number, outcome in enumerate(("error", "answered", "timeout")):
-        call_id = ledger.open_call(a_start(NOW + number * MINUTE))
-        ledger.close_call(call_id, CallEnd(outcome, latency_ms=5))  # pyright: ignore[reportArgumentType]
+        start = a_start(NOW + number * MINUTE)
+        ledger.settle_call(ledger.open_call(start), start, CallEnd(outcome, latency_ms=5))  # pyright: ignore[reportArgumentType]
     ledger.open_call(a_start(NOW + 3 * MINUTE))
     ledger.open_call(a_start(NOW + 4 * MINUTE, endpoint="gateway"))
 

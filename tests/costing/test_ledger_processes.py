@@ -69,7 +69,8 @@ ledger = Ledger(open_database(sys.argv[1], busy_timeout_s=30))
 for number in range(50):
     now = datetime.datetime.now(datetime.timezone.utc)
     decision = new_id(now)
-    ledger.close_call(ledger.open_call(CallStart(now, "anthropic", "m", decision_id=decision)), CallEnd("answered"))
+    start = CallStart(now, "anthropic", "m", decision_id=decision)
+    ledger.settle_call(ledger.open_call(start), start, CallEnd("answered"))
     ledger.record_decision(DecisionLine(now, "Stop", "pass_clean", id=decision, session_id=sys.argv[2]))
 """
 

@@ -78,7 +78,7 @@ def test_a_call_comes_back_as_it_was_written(shared_ledger: Ledger, start: CallS
     start = start._replace(decision_id=new_id(NOW))
     call_id = shared_ledger.open_call(start)
     if end is not None:
-        shared_ledger.close_call(call_id, end)
+        shared_ledger.settle_call(call_id, start, end)
 
     (found,) = shared_ledger.calls(decision_id=start.decision_id)
 
@@ -113,8 +113,8 @@ def test_half_an_emoji_is_stored_as_a_mark(ledger: Ledger, text: str, stored: st
     """
     line = DecisionLine(NOW, "Stop", "pass_clean", "d1", text, text, detail=text)
     ledger.record_decision(line._replace(findings=(FindingLine(text, text, text),)))
-    call_id = ledger.open_call(CallStart(NOW, text, text, decision_id="d1"))
-    ledger.close_call(call_id, CallEnd("error", detail=text))
+    start = CallStart(NOW, text, text, decision_id="d1")
+    call_id = ledger.settle_call(ledger.open_call(start), start, CallEnd("error", detail=text))
 
     kept = line._replace(session_id=stored, agent_id=stored, detail=stored)
     call = Call(call_id, CallStart(NOW, stored, stored, decision_id="d1"), CallEnd("error", detail=stored))

@@ -33,9 +33,10 @@ def decide(database: Database, outcome: str, costs: list[str | None], at: dateti
     model, project = fields.get("model", "m"), fields.get("project", "/p")
     decision = ledger.record_decision(DecisionLine(at, "Stop", outcome, project=project))  # pyright: ignore[reportArgumentType]
     for cost in costs:
-        call = ledger.open_call(CallStart(at, "anthropic", model, decision_id=decision, project=project))
+        start = CallStart(at, "anthropic", model, decision_id=decision, project=project)
         usage = Usage(10, 1, 1, 1, 1, 1)
-        ledger.close_call(call, CallEnd("answered", usage=usage, cost_usd=None if cost is None else Decimal(cost)))
+        end = CallEnd("answered", usage=usage, cost_usd=None if cost is None else Decimal(cost))
+        ledger.settle_call(ledger.open_call(start), start, end)
 
 
 def a_total(key: str, decisions: int, calls: int, cost: str | None, unknown: int = 0) -> Total:

@@ -23,9 +23,9 @@ class TestBudget:
 
     @staticmethod
     def spend(ledger: Ledger, at: datetime, cost_usd: str | None, session_id: str = "s1") -> None:
-        call = ledger.open_call(CallStart(at, "anthropic", "m", session_id=session_id))
+        start = CallStart(at, "anthropic", "m", session_id=session_id)
         cost = None if cost_usd is None else Decimal(cost_usd)
-        ledger.close_call(call, CallEnd("answered", cost_usd=cost))
+        ledger.settle_call(ledger.open_call(start), start, CallEnd("answered", cost_usd=cost))
 
     @pytest.mark.parametrize("name", ["usd_per_day", "usd_per_session"])
     @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def judge_of(ledger: Ledger | None, **settings: Any) -> Judge:
 def fill(ledger: Ledger, calls: int, *, cost_usd: str = "1", session_id: str = "s1") -> None:
     for _ in range(calls):
         start = CallStart(datetime.now(UTC), "anthropic", "m", HOST, session_id=session_id)
-        ledger.close_call(ledger.open_call(start), CallEnd("error", cost_usd=Decimal(cost_usd)))
+        ledger.settle_call(ledger.open_call(start), start, CallEnd("error", cost_usd=Decimal(cost_usd)))
 
 
 @pytest.mark.parametrize(

@@ -38,11 +38,10 @@ def filled(environ: dict[str, str]) -> dict[str, str]:
     """
     with open_database(environ["TURNGATE_STATE_DIR"]) as database:
         ledger = Ledger(database)
-        call = ledger.open_call(CallStart(AT, "anthropic", "claude-sonnet-5-5", decision_id="ab2", project="/p"))
+        start = CallStart(AT, "anthropic", "claude-sonnet-5-5", decision_id="ab2", project="/p")
         usage = Usage(550, 130, 0, 0, 0, 900)
-        ledger.close_call(
-            call, CallEnd("answered", 1312, usage=usage, cost_usd=Decimal("0.00249"), price_source="user")
-        )
+        end = CallEnd("answered", 1312, usage=usage, cost_usd=Decimal("0.00249"), price_source="user")
+        ledger.settle_call(ledger.open_call(start), start, end)
         finding = FindingLine("claim", "All tests pass \u2713", "No test ran.", held=True)
         ledger.record_decision(DecisionLine(AT, "Stop", "pass_empty_reply", id="aa1", project="/p"))
         ledger.record_decision(
