@@ -13,29 +13,36 @@ import sqlite3
 import stat
 import time
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager, suppress
-from threading import RLock
+from contextlib import closing, contextmanager, suppress
+from threading import Lock, RLock
 from typing import Any, Final, Self
 
+from .schema import SCHEMA, newer_schema, statements
+from .store import BadValue, one_line
+from .store import StoreError as StoreError  # this is where the callers of `open_database` look for it
+
 FILE_NAME: Final = "turngate.db"
-SCHEMA: Final = 1
-"""The number of the last migration; `schema_<number>.sql` holds each."""
+MOST_FRAMES: Final = 16_000
+"""Pages in the write-ahead log, 64 MB, above which a checkpoint makes the writers wait once, so that the log begins anew."""
 
 _OUR_FILES: Final = ("turngate", "scripted")
 """How the names of all files begin that may stand in a state directory."""
 
-_FOREIGN: Final = (sqlite3.Error, OSError, UnicodeError, OverflowError)
-
-
-class StoreError(Exception):
-    """
-    The store cannot be opened, read or written; the text is one line that names the file.
-    """
+_BAD_VALUES: Final = (
+    sqlite3.IntegrityError,
+    sqlite3.DataError,
+    sqlite3.InterfaceError,
+    UnicodeError,
+    OverflowError,
+)
+_FOREIGN: Final = (sqlite3.Error, OSError, *_BAD_VALUES)
 
 
 class Database:
     """
-    An open store. Threads may share one; it does their work one after the other.
+    An open store. Threads may share one: writers come one after the other, and readers wait for none of them.
+
+    Whoever waits, for another process or another thread, waits `busy_timeout_s` in all.
     """
 
     def __init__(self, path: str, connection: sqlite3.Connection, busy_timeout_s: float = 1.0) -> None:
@@ -43,20 +50,31 @@ class Database:
         self._busy_timeout_s: Final = busy_timeout_s
         self._connection: Final = connection
         self._lock: Final = RLock()
+        self._reader: sqlite3.Connection | None = None
+        self._reader_lock: Final = Lock()
+        self._file: Final = _identity(path)
 
     @contextmanager
-    def write(self, *, durable: bool = False, wait_s: float | None = None) -> Generator[sqlite3.Connection]:
+    def write(
+        self,
+        *,
+        durable: bool = False,
+        wait_s: float | None = None,
+        alone: str = "",  # noqa: ARG002
+    ) -> Generator[sqlite3.Connection]:
         """
-        Run the block as one transaction that no other process can come between, and commit it at the block's end.
+        Run the block as one transaction that nobody else can come between, and commit it at the block's end.
 
         A committed transaction survives the death of the process. With `durable` it also survives the death of the
         machine, for the price of one fsync: that is for the count of continuations, where a lost line could hold a turn
-        again. The ledger's lines do without. `wait_s`: a shorter wait for other processes than the store's own.
+        again. The ledger's lines do without. `wait_s`: a shorter wait for others than the store's own. `alone` is for
+        other databases: here every transaction is.
         """
-        with self._lock, _store_errors(self.path):
+        wait_s = self._busy_timeout_s if wait_s is None else max(0.0, min(wait_s, self._busy_timeout_s))
+        give_up_at = time.monotonic() + wait_s
+        with self._in_turn(self._lock, wait_s), _store_errors(self.path):
             self._connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-            with self._waiting(wait_s):
-                self._connection.execute("BEGIN IMMEDIATE")
+            self._begin(give_up_at)
             try:
                 yield self._connection
                 self._connection.execute("COMMIT")
@@ -68,14 +86,41 @@ class Database:
         """
         Give all rows of a query.
         """
-        with self._lock, _store_errors(self.path):
-            return self._connection.execute(sql, tuple(values)).fetchall()
+        # The writers' connection, where no other thread writes: most owners need no second one.
+        if self._lock.acquire(blocking=False):
+            try:
+                return self._rows(self._connection, sql, values)
+            finally:
+                self._lock.release()
+
+        with self._in_turn(self._reader_lock, self._busy_timeout_s):
+            return self._rows(self._reading(), sql, values)
+
+    def checkpoint(self) -> None:
+        """
+        Move what stands in the write-ahead log into the database, beside all who read and write.
+
+        For an owner that opened it with `checkpoints=False`, about once a second, in a thread of its own.
+        """
+        with _store_errors(self.path), closing(self._connect()) as connection:
+            _, frames, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            if frames > MOST_FRAMES:
+                # Writers that never pause would let the log grow without end.
+                connection.execute("PRAGMA wal_checkpoint(RESTART)")
+
+    def is_lost(self) -> bool:
+        """
+        Say whether the file was removed or replaced since it was opened: nobody else reads what is written here.
+        """
+        return _identity(self.path) != self._file
 
     def close(self) -> None:
         """
         Close the file; closing twice does no harm.
         """
-        with self._lock, suppress(sqlite3.Error):
+        with self._lock, self._reader_lock, suppress(sqlite3.Error):
+            if self._reader is not None:
+                self._reader.close()
             self._connection.close()
 
     def __enter__(self) -> Self:
@@ -85,17 +130,36 @@ class Database:
         self.close()
 
     @contextmanager
-    def _waiting(self, wait_s: float | None) -> Generator[None]:
-        if wait_s is None:
-            yield
-            return
-
-        shorter_s = min(wait_s, self._busy_timeout_s)
-        self._connection.execute(f"PRAGMA busy_timeout = {round(shorter_s * 1000)}")
+    def _in_turn(self, lock: Any, wait_s: float) -> Generator[None]:
+        if not lock.acquire(timeout=wait_s):
+            raise StoreError(f"{one_line(self.path)}: busy: other threads have written for {wait_s:.1f} s")
         try:
             yield
         finally:
+            lock.release()
+
+    def _begin(self, give_up_at: float) -> None:
+        left_ms = max(0, round((give_up_at - time.monotonic()) * 1000))
+        self._connection.execute(f"PRAGMA busy_timeout = {left_ms}")
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+        finally:
             self._connection.execute(f"PRAGMA busy_timeout = {round(self._busy_timeout_s * 1000)}")
+
+    def _rows(self, connection: sqlite3.Connection, sql: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+        with _store_errors(self.path):
+            return connection.execute(sql, tuple(values)).fetchall()
+
+    def _reading(self) -> sqlite3.Connection:
+        if self._reader is None:
+            with _store_errors(self.path):
+                self._reader = self._connect()
+        return self._reader
+
+    def _connect(self) -> sqlite3.Connection:
+        if self.is_lost():
+            raise StoreError(f"{one_line(self.path)}: was removed or replaced since it was opened")
+        return _connected(self.path, self._busy_timeout_s)
 
     def _roll_back(self) -> None:
         with suppress(sqlite3.Error):
@@ -103,21 +167,23 @@ class Database:
                 self._connection.execute("ROLLBACK")
 
 
-def open_database(folder: str | os.PathLike[str], *, busy_timeout_s: float = 1.0) -> Database:
+def open_database(folder: str | os.PathLike[str], *, busy_timeout_s: float = 1.0, checkpoints: bool = True) -> Database:
     """
     Open the store in a folder, and make folder, file and tables where they are missing.
 
-    Each statement waits at most `busy_timeout_s` for other processes. Raises StoreError and nothing else.
+    Each statement waits at most `busy_timeout_s` for other processes. Without `checkpoints` no write pauses to move the
+    write-ahead log into the database: the owner calls `checkpoint()`. Raises StoreError and nothing else.
     """
     path = os.path.join(os.fspath(folder), FILE_NAME)
     with _store_errors(path):
         _make_private(path)
-        connection = sqlite3.connect(path, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False)
+        connection = _connected(path, busy_timeout_s)
 
-    connection.text_factory = _text
     database = Database(path, connection, busy_timeout_s)
     try:
         _migrate(database, busy_timeout_s)
+        if not checkpoints:
+            database.rows("PRAGMA wal_autocheckpoint = 0")
     except BaseException:
         database.close()
         raise
@@ -125,9 +191,23 @@ def open_database(folder: str | os.PathLike[str], *, busy_timeout_s: float = 1.0
     return database
 
 
+def _connected(path: str, busy_timeout_s: float) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False)
+    connection.text_factory = _text
+    return connection
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return found.st_dev, found.st_ino
+
+
 def _make_private(path: str) -> None:
     if "\0" in path:
-        raise StoreError(f"{_one_line(path)}: a NUL in the path")
+        raise StoreError(f"{one_line(path)}: a NUL in the path")
 
     folder = os.path.dirname(path)
     os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -138,9 +218,9 @@ def _make_private(path: str) -> None:
 
     found = os.stat(path)
     if not stat.S_ISREG(found.st_mode):
-        raise StoreError(f"{_one_line(path)}: not a file")
+        raise StoreError(f"{one_line(path)}: not a file")
     if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
-        raise StoreError(f"{_one_line(path)}: belongs to another user")
+        raise StoreError(f"{one_line(path)}: belongs to another user")
     if found.st_mode & 0o077:
         _tighten(path)
 
@@ -169,16 +249,14 @@ def _tighten(path: str) -> None:
 def _migrate(database: Database, busy_timeout_s: float) -> None:
     found = _version(database)
     if found > SCHEMA:
-        raise StoreError(
-            f"{_one_line(database.path)}: schema {found} is newer than this turngate knows ({SCHEMA}); update turngate"
-        )
+        raise newer_schema(database.path, found)
     if found == SCHEMA:
         return
 
     _switch_to_wal(database, busy_timeout_s)
     with database.write(durable=True) as connection:
         for number in range(_version(database) + 1, SCHEMA + 1):
-            for statement in _statements(number):
+            for statement in statements(number):
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {number}")
 
@@ -209,24 +287,16 @@ def _is_busy(error: BaseException | None) -> bool:
     return isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
 
 
-def _statements(number: int) -> list[str]:
-    with open(os.path.join(os.path.dirname(__file__), f"schema_{number}.sql"), encoding="utf-8") as file:
-        return [statement for statement in file.read().split(";\n") if statement.strip()]
-
-
 @contextmanager
 def _store_errors(path: str) -> Generator[None]:
     try:
         yield
     except _FOREIGN as exc:
-        raise StoreError(f"{_one_line(path)}: {_one_line(_reason(exc))}") from exc
+        kind = BadValue if isinstance(exc, _BAD_VALUES) else StoreError
+        raise kind(f"{one_line(path)}: {one_line(_reason(exc))}") from exc
 
 
 def _reason(error: Exception) -> str:
     if isinstance(error, OSError):
         return error.strerror or type(error).__name__
     return str(error) or type(error).__name__
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

@@ -8,14 +8,13 @@ learnt stays None: an unknown price is never 0.
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 from .amounts import plain, sum_costs
-from .database import Database
 from .outcomes import CALL_OUTCOMES, OUTCOMES
+from .owed import Owed
 from .records import Call, CallEnd, CallStart, Decision, DecisionLine, FindingLine, RecentCall, Spent
 from .rows import (
     CALL_COLUMNS,
@@ -26,67 +25,55 @@ from .rows import (
     readable_time,
 )
 from .stamps import new_id, stamp, storable
+from .store import Store, Transaction
 from .usage import Usage
-
-if TYPE_CHECKING:
-    import sqlite3
 
 REFUSAL_LASTS: Final = timedelta(days=7)
 
 CLAIM_LASTS: Final = timedelta(seconds=60)
 """After this time a claim or answer for a stop counts no more: it is another stop, or its owner died."""
 
-MOST_OWED: Final = 1000
-"""Lines kept for a store that cannot be written now."""
+_CLAIMS: Final = "claims"
+"""What those who claim, publish and forget judgements are alone with: they delete each other's lines."""
 
 
 class Ledger:
     """
-    The ledger in a database. Raises StoreError where the database fails, never for what a damaged row holds.
+    The ledger in a database, for all threads. Raises StoreError where the database fails, never for what a damaged row holds.
 
     `damaged` names the rows that could not be read whole, as `calls 1m8p...`; what of them is unknown stays so.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Store) -> None:
         self.database: Final = database
         self.damaged: Final[dict[str, None]] = {}
-        self._owed: Final[dict[str, tuple[CallStart, CallEnd]]] = {}
+        self._owed: Final = Owed(database)
 
     def open_call(self, start: CallStart, *, wait_s: float | None = None) -> str:
         """
         Write down that a try is about to be sent, and give its id; `wait_s` shortens the wait for a lock.
         """
         call_id = new_id(start.at)
-        with self.database.write(wait_s=wait_s) as connection:
-            _insert(connection, "calls", {"id": call_id, **_start_columns(start)})
+        with self.database.write(wait_s=wait_s) as transaction:
+            _insert(transaction, "calls", {"id": call_id, **_start_columns(start)})
         return call_id
 
     def settle_call(self, call_id: str, start: CallStart, end: CallEnd) -> str:
         """
         Write down what came of a try, and its opening where that is missing, and give its id (`call_id`, or a new one).
 
-        What cannot be written now is owed: it is written with the next call or decision that can.
+        What cannot be written now is owed, besides the StoreError: see `pay_owed`.
         """
         call_id = call_id or new_id(start.at)
-        _end_columns(end)  # what can never be written is not owed
-        if len(self._owed) < MOST_OWED:
-            self._owed[call_id] = (start, end)
-        with self._paying():
-            return call_id
+        opening, ending = {"id": call_id, **_start_columns(start)}, _end_columns(end)
+        self._owed.write_or_owe(lambda transaction: _upsert_call(transaction, opening, ending))
+        return call_id
 
-    @contextmanager
-    def _paying(self) -> Generator[sqlite3.Connection]:
-        owed = dict(self._owed)
-        with self.database.write() as connection:
-            for call_id, (start, end) in owed.items():
-                _upsert_call(connection, {"id": call_id, **_start_columns(start)}, _end_columns(end))
-            yield connection
-        for call_id in owed:
-            self._owed.pop(call_id, None)
-
-    def record_decision(self, line: DecisionLine) -> str:
+    def record_decision(self, line: DecisionLine, *, wait_s: float | None = None) -> str:
         """
         Write down a decision, and give its id.
+
+        What cannot be written now is owed, besides the StoreError: see `pay_owed`.
         """
         if line.outcome not in OUTCOMES:
             raise ValueError(f"unknown outcome {line.outcome!r}: expected one of {', '.join(OUTCOMES)}")
@@ -94,20 +81,30 @@ class Ledger:
         decision_id = line.id or new_id(line.at)
         findings = json.dumps([_clean(finding)._asdict() for finding in line.findings])
         values = {**line._asdict(), "id": decision_id, "at": stamp(line.at), "findings": findings}
-        with self._paying() as connection:
-            _insert(connection, "decisions", values)
-            # The human turn is known only when the transcript was read, after the calls were opened.
-            connection.execute(
-                "UPDATE calls SET human_turn = ? WHERE decision_id = ?", (storable(line.human_turn), decision_id)
-            )
+        self._owed.write_or_owe(lambda transaction: _add_decision(transaction, values), wait_s)
         return decision_id
+
+    @property
+    def owed(self) -> int:
+        """
+        Give the number of lines that could not be written yet.
+        """
+        return len(self._owed)
+
+    def pay_owed(self, wait_s: float = 0.0) -> int:
+        """
+        Write what is owed, in the order in which it came, and give the number of lines; 0 while the store fails.
+
+        The next call or decision that can be written pays too.
+        """
+        return self._owed.pay(wait_s)
 
     def record_turn(self, decision_id: str, turn: str) -> None:
         """
         Keep what was judged, as JSON without secrets, for the lab.
         """
-        with self.database.write() as connection:
-            _insert(connection, "recorded_turns", {"decision_id": decision_id, "turn": turn})
+        with self.database.write() as transaction:
+            _insert(transaction, "recorded_turns", {"decision_id": decision_id, "turn": turn})
 
     def recorded_turn(self, decision_id: str) -> str | None:
         """
@@ -221,8 +218,8 @@ class Ledger:
         Remember, beside those already known, fields that an endpoint refuses.
         """
         known = sorted({*self.refused_fields(endpoint, model, now=at), *fields})
-        with self.database.write() as connection:
-            connection.execute(
+        with self.database.write() as transaction:
+            transaction.execute(
                 "INSERT INTO endpoint_refusals (endpoint, model, fields, at) VALUES (?, ?, ?, ?)"
                 " ON CONFLICT (endpoint, model) DO UPDATE SET fields = excluded.fields, at = excluded.at",
                 (storable(endpoint), storable(model), json.dumps(known), stamp(at)),
@@ -234,12 +231,12 @@ class Ledger:
 
         What was answered before `started_at`, when the asker started, is out of date and can be claimed anew.
         """
-        with self.database.write() as connection:
-            _forget_shared(connection, now)
-            connection.execute(
+        with self.database.write(alone=_CLAIMS) as transaction:
+            _forget_shared(transaction, now)
+            transaction.execute(
                 "DELETE FROM shared_judgements WHERE stop = ? AND answered_at < ?", (storable(stop), stamp(started_at))
             )
-            claimed = connection.execute(
+            claimed = transaction.execute(
                 "INSERT INTO shared_judgements (stop, claimed_at, owner) VALUES (?, ?, ?)"
                 " ON CONFLICT (stop) DO NOTHING",
                 (storable(stop), stamp(now), storable(owner)),
@@ -259,8 +256,8 @@ class Ledger:
         """
         Take the claim of an owner that is gone; of all who try, one gets True.
         """
-        with self.database.write() as connection:
-            taken = connection.execute(
+        with self.database.write(alone=_CLAIMS) as transaction:
+            taken = transaction.execute(
                 "UPDATE shared_judgements SET claimed_at = ?, owner = ?"
                 " WHERE stop = ? AND owner = ? AND answer IS NULL",
                 (stamp(now), storable(owner), storable(stop), storable(gone)),
@@ -271,12 +268,12 @@ class Ledger:
         """
         Give the answer about a claimed stop to those who wait for it.
         """
-        with self.database.write() as connection:
-            connection.execute(
+        with self.database.write(alone=_CLAIMS) as transaction:
+            transaction.execute(
                 "UPDATE shared_judgements SET answer = ?, answered_at = ? WHERE stop = ?",
                 (storable(answer), stamp(now), storable(stop)),
             )
-            _forget_shared(connection, now, but=stop)
+            _forget_shared(transaction, now, but=stop)
 
     def published_judgement(self, stop: str) -> str | None:
         """
@@ -310,25 +307,30 @@ class Ledger:
         return call
 
 
-def _insert(connection: sqlite3.Connection, table: str, values: Mapping[str, object]) -> None:
+def _insert(transaction: Transaction, table: str, values: Mapping[str, object], otherwise: str = "") -> None:
     names = ", ".join(values)
     holes = ", ".join("?" * len(values))
-    connection.execute(f"INSERT INTO {table} ({names}) VALUES ({holes})", _stored(values))  # noqa: S608
+    transaction.execute(f"INSERT INTO {table} ({names}) VALUES ({holes}){otherwise}", _stored(values))  # noqa: S608
 
 
-def _upsert_call(connection: sqlite3.Connection, start: Mapping[str, object], end: Mapping[str, object]) -> None:
-    values = {**start, **end}
-    names, holes = ", ".join(values), ", ".join("?" * len(values))
+def _upsert_call(transaction: Transaction, start: Mapping[str, object], end: Mapping[str, object]) -> None:
     changed = ", ".join(f"{name} = excluded.{name}" for name in end)
-    connection.execute(
-        f"INSERT INTO calls ({names}) VALUES ({holes}) ON CONFLICT (id) DO UPDATE SET {changed}",  # noqa: S608
-        _stored(values),
+    _insert(transaction, "calls", {**start, **end}, f" ON CONFLICT (id) DO UPDATE SET {changed}")
+
+
+def _add_decision(transaction: Transaction, values: Mapping[str, object]) -> None:
+    # It is there already where a commit was done whose answer got lost.
+    _insert(transaction, "decisions", values, " ON CONFLICT (id) DO NOTHING")
+    # The human turn is known only when the transcript was read, after the calls were opened.
+    transaction.execute(
+        "UPDATE calls SET human_turn = ? WHERE decision_id = ?",
+        (storable(str(values["human_turn"])), storable(str(values["id"]))),
     )
 
 
-def _forget_shared(connection: sqlite3.Connection, now: datetime, *, but: str = "") -> None:
+def _forget_shared(transaction: Transaction, now: datetime, *, but: str = "") -> None:
     # A claim from the future is one from before the clock was set back.
-    connection.execute(
+    transaction.execute(
         "DELETE FROM shared_judgements WHERE (claimed_at < ? OR claimed_at > ?) AND stop <> ?",
         (stamp(now - CLAIM_LASTS), stamp(now + CLAIM_LASTS), storable(but)),
     )

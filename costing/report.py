@@ -10,8 +10,8 @@ from decimal import Decimal
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from .amounts import plain, sum_costs
-from .database import Database
 from .rows import MOST
+from .store import Store
 
 By = Literal["day", "model", "project", "outcome"]
 WAYS: Final[tuple[By, ...]] = get_args(By)
@@ -60,7 +60,7 @@ class Report(NamedTuple):
     total: Total
 
 
-def report(database: Database | None, by: By) -> Report:
+def report(database: Store | None, by: By) -> Report:
     """
     Add up the ledger: days in order, everything else by cost, the dearest first.
 
@@ -123,8 +123,8 @@ def _calls_sql(by: By) -> str:
     # Grouped by cost too, so that the database adds up whole numbers only and money is multiplied here, exactly.
     # A count that is damaged counts as nothing, as one that never arrived.
     sums = ", ".join(
-        f"COALESCE(SUM(CASE WHEN typeof(calls.{name}) = 'integer' AND calls.{name} BETWEEN 0 AND {MOST}"
-        f" THEN calls.{name} END), 0)"
+        f"CAST(COALESCE(SUM(CASE WHEN calls.{name} BETWEEN 0 AND {MOST} AND CAST(calls.{name} AS BIGINT) = calls.{name}"
+        f" THEN calls.{name} END), 0) AS BIGINT)"
         for name in _COUNTED
     )
     return (

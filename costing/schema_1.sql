@@ -1,4 +1,6 @@
 -- Migration 1. Never edited once released: a change is a new file with the next number.
+-- Both databases take it as it stands, but for two words that PostgreSQL spells otherwise (costing/postgres.py): TEXT and
+-- INTEGER PRIMARY KEY.
 -- Times are ISO 8601 in UTC with milliseconds, money is a plain decimal in a text column, yes and no are 1 and 0.
 
 -- `number` grows in the order of writing, where two lines have the same time.
@@ -15,11 +17,11 @@ CREATE TABLE decisions (
     outcome TEXT NOT NULL,
     detail TEXT NOT NULL,
     findings TEXT NOT NULL,
-    dropped INTEGER NOT NULL,
-    spent INTEGER,
-    hook_ms INTEGER,
+    dropped BIGINT NOT NULL,
+    spent BIGINT,
+    hook_ms BIGINT,
     transcript_path TEXT NOT NULL,
-    reply_chars INTEGER,
+    reply_chars BIGINT,
     client_version TEXT NOT NULL
 );
 CREATE INDEX decisions_at ON decisions (at);
@@ -41,20 +43,20 @@ CREATE TABLE calls (
     model TEXT NOT NULL,
     rubric TEXT NOT NULL,
     rubric_hash TEXT NOT NULL,
-    try_number INTEGER NOT NULL,
+    try_number BIGINT NOT NULL,
     outcome TEXT,
     detail TEXT NOT NULL DEFAULT '',
     model_answered TEXT NOT NULL DEFAULT '',
-    input_tokens INTEGER,
-    output_tokens INTEGER,
-    thinking_tokens INTEGER,
-    cache_write_5m_tokens INTEGER,
-    cache_write_1h_tokens INTEGER,
-    cache_read_tokens INTEGER,
+    input_tokens BIGINT,
+    output_tokens BIGINT,
+    thinking_tokens BIGINT,
+    cache_write_5m_tokens BIGINT,
+    cache_write_1h_tokens BIGINT,
+    cache_read_tokens BIGINT,
     raw_usage TEXT,
     cost_usd TEXT,
     price_source TEXT NOT NULL DEFAULT '',
-    latency_ms INTEGER,
+    latency_ms BIGINT,
     request_id TEXT NOT NULL DEFAULT ''
 );
 CREATE INDEX calls_at ON calls (at);
@@ -66,9 +68,9 @@ CREATE TABLE turns (
     id INTEGER PRIMARY KEY,
     session_id TEXT NOT NULL,
     agent_id TEXT NOT NULL,
-    spent INTEGER NOT NULL DEFAULT 0,
-    unsure INTEGER NOT NULL DEFAULT 0,
-    cap_told INTEGER NOT NULL DEFAULT 0,
+    spent BIGINT NOT NULL DEFAULT 0,
+    unsure BIGINT NOT NULL DEFAULT 0,
+    cap_told BIGINT NOT NULL DEFAULT 0,
     updated_at TEXT NOT NULL
 );
 CREATE INDEX turns_agent ON turns (session_id, agent_id, updated_at);
@@ -78,14 +80,14 @@ CREATE TABLE turn_ids (
     session_id TEXT NOT NULL,
     agent_id TEXT NOT NULL,
     known_id TEXT NOT NULL,
-    turn_id INTEGER NOT NULL,
+    turn_id BIGINT NOT NULL,
     PRIMARY KEY (session_id, agent_id, known_id)
 );
 CREATE INDEX turn_ids_turn ON turn_ids (turn_id);
 
 CREATE TABLE holds (
     id INTEGER PRIMARY KEY,
-    turn_id INTEGER NOT NULL,
+    turn_id BIGINT NOT NULL,
     session_id TEXT NOT NULL,
     kind TEXT NOT NULL,
     reason TEXT NOT NULL,

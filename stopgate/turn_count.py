@@ -10,18 +10,20 @@ counts.
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import Any, Final, Literal, NamedTuple
 
-from ..costing.database import Database
 from ..costing.stamps import stamp
+from ..costing.store import Store, Transaction
 
 HoldKind = Literal["background", "verdict", "shadow_background", "shadow_verdict"]
 
 _IDS_LIMIT: Final = 500
 """Prompt ids of one turn that are looked up; older SQLite takes 999 values a statement."""
+
+_IDS_AT_ONCE: Final = 200
+"""Ids written by one statement, for the same reason."""
 
 
 class TurnKey(NamedTuple):
@@ -76,7 +78,7 @@ class TurnCounts:
     The counts of all turns. Every method may raise `StoreError`.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Store) -> None:
         self._database: Final = database
 
     def find(self, key: TurnKey) -> TurnCount:
@@ -102,29 +104,29 @@ class TurnCounts:
         A hold that was reserved after `started_at`, the start of this hook's process, belongs to the same stop: a later stop's
         process starts only after the earlier one was answered. So two installs of the gate never spend both at one stop.
         """
-        with self._database.write(durable=True) as connection:
-            turn_id = _one_turn(connection, key, now)
-            held_at = connection.execute(
+        with self._database.write(durable=True, alone=_of(key)) as transaction:
+            turn_id = _one_turn(transaction, key, now)
+            held_at = transaction.execute(
                 "SELECT max(at) FROM holds WHERE turn_id = ? AND kind IN ('background', 'verdict')", (turn_id,)
             ).fetchone()[0]
             if held_at is not None and held_at > stamp(started_at):
                 return False
-            spent = connection.execute(
+            spent = transaction.execute(
                 "UPDATE turns SET spent = spent + 1, updated_at = ?, unsure = unsure +"
-                " (? AND EXISTS (SELECT 1 FROM turn_ids WHERE turn_id = turns.id))"
+                " CASE WHEN ? = 1 AND EXISTS (SELECT 1 FROM turn_ids WHERE turn_id = turns.id) THEN 1 ELSE 0 END"
                 " WHERE id = ? AND spent = ? AND spent < ?",
-                (stamp(now), not key.ids, turn_id, seen, most),
+                (stamp(now), int(not key.ids), turn_id, seen, most),
             ).rowcount
             if spent:
-                _add_hold(connection, turn_id, key, hold, now)
+                _add_hold(transaction, turn_id, key, hold, now)
             return spent == 1
 
     def note(self, key: TurnKey, hold: Hold, now: datetime) -> None:
         """
         Remember a hold that was only played through, in shadow mode; it spends nothing.
         """
-        with self._database.write() as connection:
-            _add_hold(connection, _one_turn(connection, key, now), key, hold, now)
+        with self._database.write(alone=_of(key)) as transaction:
+            _add_hold(transaction, _one_turn(transaction, key, now), key, hold, now)
 
     def times_named(self, session_id: str, kinds: Collection[HoldKind]) -> dict[str, int]:
         """
@@ -142,18 +144,19 @@ class TurnCounts:
         """
         Say whether this is the first stop of the turn that finds the cap spent, and remember it.
         """
-        with self._database.write() as connection:
-            turn_id = _one_turn(connection, key, now)
-            told = connection.execute("UPDATE turns SET cap_told = 1 WHERE id = ? AND cap_told = 0", (turn_id,))
+        with self._database.write(alone=_of(key)) as transaction:
+            turn_id = _one_turn(transaction, key, now)
+            told = transaction.execute("UPDATE turns SET cap_told = 1 WHERE id = ? AND cap_told = 0", (turn_id,))
             return told.rowcount == 1
 
     def first_notice(self, session_id: str, kind: str, now: datetime) -> bool:
         """
         Say whether the session was not told this before, and remember it.
         """
-        with self._database.write() as connection:
-            told = connection.execute(
-                "INSERT OR IGNORE INTO notices (session_id, kind, at) VALUES (?, ?, ?)", (session_id, kind, stamp(now))
+        with self._database.write() as transaction:
+            told = transaction.execute(
+                "INSERT INTO notices (session_id, kind, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+                (session_id, kind, stamp(now)),
             )
             return told.rowcount == 1
 
@@ -198,40 +201,59 @@ def _unsure(rows: _Rows, key: TurnKey) -> int:
     return found[0][0] if found else 0
 
 
-def _one_turn(connection: sqlite3.Connection, key: TurnKey, now: datetime) -> int:
+def _of(key: TurnKey) -> str:
+    """
+    Name whose turns a transaction reads and changes.
+    """
+    return f"turns {key.session_id} {key.agent_id}"
+
+
+def _one_turn(transaction: Transaction, key: TurnKey, now: datetime) -> int:
     """
     Give the id of the turn's row: found, made, or made one out of several, so that their counts add up.
     """
 
     def rows(sql: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
-        return connection.execute(sql, tuple(values)).fetchall()
+        return transaction.execute(sql, tuple(values)).fetchall()
 
-    turns = _matching(rows, key)
-    if not turns:
-        added = connection.execute(
-            "INSERT INTO turns (session_id, agent_id, spent, updated_at) VALUES (?, ?, ?, ?)",
-            (key.session_id, key.agent_id, _unsure(rows, key), stamp(now)),
-        )
-        turns = [_Row(added.lastrowid or 0, 0)]
+    turns = _matching(rows, key) or [_added_turn(transaction, rows, key, now)]
     first, *others = turns
     for other in others:
-        connection.execute("UPDATE turns SET spent = spent + ? WHERE id = ?", (other.spent, first.id))
-        connection.execute("UPDATE turn_ids SET turn_id = ? WHERE turn_id = ?", (first.id, other.id))
-        connection.execute("UPDATE holds SET turn_id = ? WHERE turn_id = ?", (first.id, other.id))
-        connection.execute("DELETE FROM turns WHERE id = ?", (other.id,))
-    connection.executemany(
-        "INSERT OR IGNORE INTO turn_ids (session_id, agent_id, known_id, turn_id) VALUES (?, ?, ?, ?)",
-        [(key.session_id, key.agent_id, known_id, first.id) for known_id in key.ids],
-    )
+        transaction.execute("UPDATE turns SET spent = spent + ? WHERE id = ?", (other.spent, first.id))
+        transaction.execute("UPDATE turn_ids SET turn_id = ? WHERE turn_id = ?", (first.id, other.id))
+        transaction.execute("UPDATE holds SET turn_id = ? WHERE turn_id = ?", (first.id, other.id))
+        transaction.execute("DELETE FROM turns WHERE id = ?", (other.id,))
+    _remember_ids(transaction, first.id, key)
     return first.id
 
 
+def _added_turn(transaction: Transaction, rows: _Rows, key: TurnKey, now: datetime) -> _Row:
+    mine = (key.session_id, key.agent_id)
+    transaction.execute(
+        "INSERT INTO turns (session_id, agent_id, spent, updated_at) VALUES (?, ?, ?, ?)",
+        (*mine, _unsure(rows, key), stamp(now)),
+    )
+    # The newest of ours is the one just added: nobody else adds any meanwhile. RETURNING takes SQLite 3.35.
+    return _Row(rows("SELECT max(id) FROM turns WHERE session_id = ? AND agent_id = ?", mine)[0][0], 0)
+
+
+def _remember_ids(transaction: Transaction, turn_id: int, key: TurnKey) -> None:
+    for start in range(0, len(key.ids), _IDS_AT_ONCE):
+        ids = key.ids[start : start + _IDS_AT_ONCE]
+        lines = ", ".join(["(?, ?, ?, ?)"] * len(ids))
+        values = [value for known_id in ids for value in (key.session_id, key.agent_id, known_id, turn_id)]
+        transaction.execute(
+            f"INSERT INTO turn_ids (session_id, agent_id, known_id, turn_id) VALUES {lines} ON CONFLICT DO NOTHING",
+            values,
+        )
+
+
 def _marks(values: Collection[object]) -> str:
-    return ",".join("?" * len(values))
+    return ",".join("?" * len(values)) or "NULL"  # which nothing is equal to
 
 
-def _add_hold(connection: sqlite3.Connection, turn_id: int, key: TurnKey, hold: Hold, now: datetime) -> None:
-    connection.execute(
+def _add_hold(transaction: Transaction, turn_id: int, key: TurnKey, hold: Hold, now: datetime) -> None:
+    transaction.execute(
         "INSERT INTO holds (turn_id, session_id, kind, reason, named, at) VALUES (?, ?, ?, ?, ?, ?)",
         (turn_id, key.session_id, hold.kind, hold.reason, json.dumps(hold.named), stamp(now)),
     )

@@ -7,13 +7,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
 from turngate.costing.ledger import Ledger
 
 from .ledger_lines import MINUTE, NOW
+from .places import Place
 
 
 def test_one_of_many_claims_a_judgement_and_the_others_get_its_answer(ledger: Ledger) -> None:
@@ -60,20 +60,20 @@ def test_shared_answers_older_than_a_minute_are_deleted(ledger: Ledger) -> None:
 
 CLAIM = """
 import sys, datetime
-from turngate.costing.database import open_database
+from turngate.costing.opening import open_ledger_store
 from turngate.costing.ledger import Ledger
-ledger = Ledger(open_database(sys.argv[1], busy_timeout_s=30))
+ledger = Ledger(open_ledger_store(sys.argv[1], sys.argv[2], busy_timeout_s=30))
 now = datetime.datetime.now(datetime.timezone.utc)
 print(sum(ledger.claim_judgement(str(n), now, started_at=now) for n in range(50)))
 """
 
 
-def test_of_many_processes_one_claims_each_judgement(tmp_path: Path) -> None:
+def test_of_many_processes_one_claims_each_judgement(place: Place) -> None:
     """
     Four processes that claim the same 50 stops at once get 50 claims between them.
     """
     workers = [
-        subprocess.Popen([sys.executable, "-c", CLAIM, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+        subprocess.Popen([sys.executable, "-c", CLAIM, place.folder, place.url], stdout=subprocess.PIPE, text=True)
         for _ in range(4)
     ]
 

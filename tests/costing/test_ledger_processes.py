@@ -18,36 +18,37 @@ from turngate.costing.ledger import Ledger
 from turngate.costing.records import Call, DecisionLine, Spent
 
 from .ledger_lines import NOW, a_start
+from .places import Place
 
 
-def test_a_try_has_its_line_before_it_is_sent(ledger: Ledger, tmp_path: Path) -> None:
+def test_a_try_has_its_line_before_it_is_sent(ledger: Ledger, place: Place) -> None:
     """
     An opened call is seen by other processes at once, without outcome, tokens or cost.
     """
     call_id = ledger.open_call(a_start())
 
-    with open_database(tmp_path / "state") as beside:
+    with place.open() as beside:
         assert Ledger(beside).calls() == [Call(call_id, a_start(), None)]
         assert Ledger(beside).spent_usd(NOW) == Spent(Decimal(0), 1)
 
 
 OPEN_AND_HANG = """
 import sys, datetime, time
-from turngate.costing.database import open_database
+from turngate.costing.opening import open_ledger_store
 from turngate.costing.ledger import Ledger
 from turngate.costing.records import CallStart
-ledger = Ledger(open_database(sys.argv[1]))
+ledger = Ledger(open_ledger_store(sys.argv[1], sys.argv[2]))
 print(ledger.open_call(CallStart(datetime.datetime.now(datetime.timezone.utc), "anthropic", "m")), flush=True)
 time.sleep(60)
 """
 
 
-def test_a_killed_call_stays_in_the_ledger_as_unknown(ledger: Ledger, tmp_path: Path) -> None:
+def test_a_killed_call_stays_in_the_ledger_as_unknown(ledger: Ledger, place: Place) -> None:
     """
     After `kill -9` in the middle of a call its line is there, its cost counts as unknown, and the ledger works.
     """
     caller = subprocess.Popen(
-        [sys.executable, "-c", OPEN_AND_HANG, str(tmp_path / "state")], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", OPEN_AND_HANG, place.folder, place.url], stdout=subprocess.PIPE, text=True
     )
     assert caller.stdout is not None
     call_id = caller.stdout.readline().strip()
@@ -61,26 +62,26 @@ def test_a_killed_call_stays_in_the_ledger_as_unknown(ledger: Ledger, tmp_path: 
 
 RECORD_FIFTY = """
 import sys, datetime
-from turngate.costing.database import open_database
+from turngate.costing.opening import open_ledger_store
 from turngate.costing.ledger import Ledger
 from turngate.costing.records import CallEnd, CallStart, DecisionLine
 from turngate.costing.stamps import new_id
-ledger = Ledger(open_database(sys.argv[1], busy_timeout_s=30))
+ledger = Ledger(open_ledger_store(sys.argv[1], sys.argv[2], busy_timeout_s=30))
 for number in range(50):
     now = datetime.datetime.now(datetime.timezone.utc)
     decision = new_id(now)
     start = CallStart(now, "anthropic", "m", decision_id=decision)
     ledger.settle_call(ledger.open_call(start), start, CallEnd("answered"))
-    ledger.record_decision(DecisionLine(now, "Stop", "pass_clean", id=decision, session_id=sys.argv[2]))
+    ledger.record_decision(DecisionLine(now, "Stop", "pass_clean", id=decision, session_id=sys.argv[3]))
 """
 
 
-def test_many_processes_write_one_ledger(ledger: Ledger, tmp_path: Path) -> None:
+def test_many_processes_write_one_ledger(ledger: Ledger, place: Place) -> None:
     """
     Eight processes write 50 decisions with a call each at the same time, and every line is there.
     """
     workers = [
-        subprocess.Popen([sys.executable, "-c", RECORD_FIFTY, str(tmp_path / "state"), str(name)]) for name in range(8)
+        subprocess.Popen([sys.executable, "-c", RECORD_FIFTY, place.folder, place.url, str(name)]) for name in range(8)
     ]
 
     assert [worker.wait() for worker in workers] == [0] * 8

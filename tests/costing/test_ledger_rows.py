@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turngate.costing.database import open_database
 from turngate.costing.ledger import Ledger
 from turngate.costing.outcomes import CALL_OUTCOMES, OUTCOMES
 from turngate.costing.records import Call, CallEnd, CallStart, Decision, DecisionLine, FindingLine
@@ -20,15 +20,25 @@ from turngate.costing.stamps import new_id
 from turngate.costing.usage import Usage
 
 from .ledger_lines import COSTS, NOW, a_call
+from .places import BOTH, Place, a_place
 
 
-@pytest.fixture(scope="module")
-def shared_ledger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ledger]:
-    with open_database(tmp_path_factory.mktemp("state")) as database:
-        yield Ledger(database)
+@pytest.fixture(scope="module", params=BOTH)
+def shared_ledger(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ledger]:
+    with a_place(request.param, tmp_path_factory.mktemp("state")) as place, place.open() as store:
+        yield Ledger(store)
 
 
-TEXT = st.text(alphabet=st.characters(codec="utf-8"), max_size=20)
+@pytest.fixture
+def file_ledger(tmp_path: Path) -> Iterator[Ledger]:
+    """
+    Give a ledger whose columns take values of any type, as only SQLite's do.
+    """
+    with Place(str(tmp_path / "state")).open() as store:
+        yield Ledger(store)
+
+
+TEXT = st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\0"), max_size=20)
 TIMES = st.datetimes(datetime(2020, 1, 1), datetime(2099, 1, 1), timezones=st.just(UTC)).map(  # noqa: DTZ001
     lambda at: at.replace(microsecond=at.microsecond // 1000 * 1000)
 )
@@ -122,31 +132,53 @@ def test_half_an_emoji_is_stored_as_a_mark(ledger: Ledger, text: str, stored: st
 
 
 @pytest.mark.parametrize("at", ["garbage", "", "2026-11-30", "2026-11-30T00:00:00", "9999-12-31T23:59:59.999Z"])
-def test_a_call_with_a_damaged_time_is_no_recent_call(ledger: Ledger, at: str) -> None:
+def test_a_call_with_a_damaged_time_is_no_recent_call(file_ledger: Ledger, at: str) -> None:
     """
     What the hook reads is not known then; it never breaks.
     """
-    a_call(ledger, "1")
-    with ledger.database.write() as connection:
+    a_call(file_ledger, "1")
+    with file_ledger.database.write() as connection:
         connection.execute("UPDATE calls SET at = ?, latency_ms = 'x'", (at,))
 
-    assert ledger.recent_outcomes("api.anthropic.com", 5) == []
-    assert ledger.last_call_at("abc", "claude-sonnet-5-5", "api.anthropic.com") is None
+    assert file_ledger.recent_outcomes("api.anthropic.com", 5) == []
+    assert file_ledger.last_call_at("abc", "claude-sonnet-5-5", "api.anthropic.com") is None
 
 
 @pytest.mark.parametrize("fields", ["{", "[[1], 2]", "null", "7", "[" * 100_000, b"\xff"])
-def test_damaged_refusals_are_no_refusals(ledger: Ledger, fields: object) -> None:
+def test_damaged_refusals_are_no_refusals(file_ledger: Ledger, fields: object) -> None:
     """
     The endpoint is asked with all fields again, and what it refuses is remembered anew.
     """
     where = ("api.anthropic.com", "m")
-    ledger.remember_refused_fields(*where, ["effort"], at=NOW)
-    with ledger.database.write() as connection:
+    file_ledger.remember_refused_fields(*where, ["effort"], at=NOW)
+    with file_ledger.database.write() as connection:
         connection.execute("UPDATE endpoint_refusals SET fields = ?", (fields,))
 
-    assert ledger.refused_fields(*where, now=NOW) == ()
-    ledger.remember_refused_fields(*where, ["thinking"], at=NOW)
-    assert ledger.refused_fields(*where, now=NOW) == ("thinking",)
+    assert file_ledger.refused_fields(*where, now=NOW) == ()
+    file_ledger.remember_refused_fields(*where, ["thinking"], at=NOW)
+    assert file_ledger.refused_fields(*where, now=NOW) == ("thinking",)
+
+
+def test_a_nul_is_kept_or_marked_and_found_again(ledger: Ledger) -> None:
+    """
+    PostgreSQL takes none in any text; the line is written all the same.
+    """
+    decision_id = ledger.record_decision(DecisionLine(NOW, "Stop", "pass_clean", session_id="a\0b", detail="\0"))
+
+    (found,) = ledger.decisions(session_id="a\0b")
+
+    assert found.line.id == decision_id
+    assert (found.line.session_id, found.line.detail) in {("a\0b", "\0"), ("a\ufffdb", "\ufffd")}
+
+
+def test_a_huge_text_comes_back_whole(ledger: Ledger) -> None:
+    """
+    Five million characters of more than one byte.
+    """
+    text = "\U0001f600x" * 2_500_000
+    ledger.record_turn("d1", text)
+
+    assert ledger.recorded_turn("d1") == text
 
 
 VALUES = st.none() | st.integers(-(2**63), 2**63 - 1) | st.floats() | TEXT | st.binary(max_size=9)

@@ -2,34 +2,28 @@ from __future__ import annotations
 
 import json
 import random
-import sqlite3
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
-from turngate.costing.database import FILE_NAME, Database, open_database
 from turngate.costing.ledger import Ledger
 from turngate.costing.records import CallEnd, CallStart, DecisionLine
 from turngate.costing.report import WAYS, By, Total, report, report_csv, report_json
+from turngate.costing.store import Store
 from turngate.costing.usage import Usage
+
+from .places import Place
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 
 
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    with open_database(tmp_path) as database:
-        yield database
-
-
-def decide(database: Database, outcome: str, costs: list[str | None], at: datetime = NOON, **fields: str) -> None:
+def decide(store: Store, outcome: str, costs: list[str | None], at: datetime = NOON, **fields: str) -> None:
     """
     Record a decision with calls of these costs, each with 10 input tokens and 1 of every other class.
     """
-    ledger = Ledger(database)
+    ledger = Ledger(store)
     model, project = fields.get("model", "m"), fields.get("project", "/p")
     decision = ledger.record_decision(DecisionLine(at, "Stop", outcome, project=project))  # pyright: ignore[reportArgumentType]
     for cost in costs:
@@ -75,50 +69,50 @@ def a_total(key: str, decisions: int, calls: int, cost: str | None, unknown: int
         ),
     ],
 )
-def test_adds_up_by(database: Database, by: By, rows: list[Total]) -> None:
+def test_adds_up_by(store: Store, by: By, rows: list[Total]) -> None:
     """
     Each decision and call stands in its row; unknown costs are counted, and where no cost is known there is none.
     """
     midnight = datetime(2026, 12, 1, tzinfo=UTC)
-    decide(database, "block_verdict", ["0.1"])
-    decide(database, "block_background", [])
-    decide(database, "pass_clean", ["0.2"], midnight - timedelta(milliseconds=1), project="/q")
-    decide(database, "block_verdict", ["0.4", None], midnight, project="/q", model="n")
-    decide(database, "pass_judge_timeout", [None], midnight, project="/q", model="u")
+    decide(store, "block_verdict", ["0.1"])
+    decide(store, "block_background", [])
+    decide(store, "pass_clean", ["0.2"], midnight - timedelta(milliseconds=1), project="/q")
+    decide(store, "block_verdict", ["0.4", None], midnight, project="/q", model="n")
+    decide(store, "pass_judge_timeout", [None], midnight, project="/q", model="u")
 
-    found = report(database, by)
+    found = report(store, by)
 
     assert list(found.rows) == rows
     assert found.total == a_total("total", 5, 5, "0.7", 2)
 
 
-def test_a_call_without_a_decision_is_not_lost(database: Database) -> None:
+def test_a_call_without_a_decision_is_not_lost(store: Store) -> None:
     """
     Where the hook was killed before it could write its decision, the call still counts.
     """
-    Ledger(database).open_call(CallStart(NOON, "anthropic", "m"))
+    Ledger(store).open_call(CallStart(NOON, "anthropic", "m"))
 
-    (row,) = report(database, "outcome").rows
+    (row,) = report(store, "outcome").rows
 
     assert row == Total("", 0, 1, 0, 0, 0, 0, 0, 0, None, 1)
 
 
-def test_nothing_recorded_is_an_empty_report(database: Database) -> None:
+def test_nothing_recorded_is_an_empty_report(store: Store) -> None:
     """
     An empty ledger, or none at all, has no rows and a total of nothing: that is known to be 0.
     """
-    assert report(database, "day") == report(None, "day")
+    assert report(store, "day") == report(None, "day")
     assert report(None, "day") == ("day", (), Total("total", 0, 0, 0, 0, 0, 0, 0, 0, Decimal(0), 0))
 
 
-def test_json_has_plain_decimals_and_null(database: Database) -> None:
+def test_json_has_plain_decimals_and_null(store: Store) -> None:
     """
     The data for other tools: money as decimal text, never as a float, and null where it is unknown.
     """
-    decide(database, "pass_clean", ["0.0000001"])
-    decide(database, "pass_judge_error", [None], project="/q")
+    decide(store, "pass_clean", ["0.0000001"])
+    decide(store, "pass_judge_error", [None], project="/q")
 
-    assert json.loads(json.dumps(report_json(report(database, "project")))) == {
+    assert json.loads(json.dumps(report_json(report(store, "project")))) == {
         "by": "project",
         "rows": [
             {"project": "/p", **expected(decisions=1, calls=1, cost_usd="0.0000001", unknown_costs=0)},
@@ -128,14 +122,14 @@ def test_json_has_plain_decimals_and_null(database: Database) -> None:
     }
 
 
-def test_csv_has_the_columns_of_json(database: Database) -> None:
+def test_csv_has_the_columns_of_json(store: Store) -> None:
     """
     One row for each of the report's, money as a plain decimal and nothing where it is unknown.
     """
-    decide(database, "pass_clean", ["0.0000001"])
-    decide(database, "pass_judge_error", [None], project='/q, "r"')
+    decide(store, "pass_clean", ["0.0000001"])
+    decide(store, "pass_judge_error", [None], project='/q, "r"')
 
-    assert report_csv(report(database, "project")) == (
+    assert report_csv(report(store, "project")) == (
         "project,decisions,calls,input_tokens,output_tokens,thinking_tokens,"
         "cache_write_5m_tokens,cache_write_1h_tokens,cache_read_tokens,cost_usd,unknown_costs\n"
         "/p,1,1,10,1,1,1,1,1,0.0000001,0\n"
@@ -151,7 +145,7 @@ def expected(**fields: object) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("by", WAYS)
-def test_sums_agree_with_plain_sql_to_the_last_digit(database: Database, tmp_path: Path, by: By) -> None:
+def test_sums_agree_with_plain_sql_to_the_last_digit(store: Store, by: By) -> None:
     """
     Over 500 mixed calls, rows and total agree with the database's own counts and with costs added one by one.
     """
@@ -159,14 +153,12 @@ def test_sums_agree_with_plain_sql_to_the_last_digit(database: Database, tmp_pat
     for number in range(250):
         costs = [dice.choice([None, f"0.{dice.randrange(10**14):014}", "0.00249"]) for _ in range(2)]
         fields = {"model": dice.choice("mn"), "project": dice.choice(["/p", "/q", ""])}
-        decide(database, dice.choice(["pass_clean", "block_verdict"]), costs, NOON + timedelta(hours=number), **fields)
+        decide(store, dice.choice(["pass_clean", "block_verdict"]), costs, NOON + timedelta(hours=number), **fields)
 
-    found = report(database, by)
+    found = report(store, by)
 
-    with sqlite3.connect(tmp_path / FILE_NAME) as plain:
-        calls, tokens = plain.execute("SELECT COUNT(*), SUM(input_tokens) FROM calls").fetchone()
-        costs = [cost for (cost,) in plain.execute("SELECT cost_usd FROM calls")]
-    plain.close()
+    ((calls, tokens),) = store.rows("SELECT COUNT(*), SUM(input_tokens) FROM calls")
+    costs = [cost for (cost,) in store.rows("SELECT cost_usd FROM calls")]
     exact = sum((Decimal(cost) for cost in costs if cost is not None), Decimal(0))
     for rows in (found.rows, [found.total]):
         assert sum(row.calls for row in rows) == calls == 500
@@ -174,3 +166,16 @@ def test_sums_agree_with_plain_sql_to_the_last_digit(database: Database, tmp_pat
         assert sum(row.input_tokens for row in rows) == tokens
         assert sum(row.cost_usd or 0 for row in rows) == exact
         assert sum(row.unknown_costs for row in rows) == costs.count(None)
+
+
+@pytest.mark.parametrize("damaged", ["x", b"7", 1.5, -1, 10**13])
+def test_a_damaged_count_counts_as_nothing(tmp_path: Path, damaged: object) -> None:
+    """
+    What is no whole number from 0 up, as a column of SQLite may hold, is left out of the sum, and the rest is kept.
+    """
+    with Place(str(tmp_path)).open() as store:
+        decide(store, "pass_clean", ["0.1", "0.1"])
+        with store.write() as transaction:
+            transaction.execute("UPDATE calls SET input_tokens = ? WHERE number = 1", (damaged,))
+
+        assert report(store, "day").total.input_tokens == 10

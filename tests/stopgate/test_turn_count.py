@@ -6,6 +6,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
+import uuid
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,7 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turngate.costing.database import StoreError, open_database
+from turngate.costing.store import Store
 from turngate.stopgate.turn_count import Hold, TurnCount, TurnCounts, TurnKey
+
+from ..costing.places import BOTH, Place, a_place
 
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 HOLD = Hold("verdict", "No test ran.", ("claim",))
@@ -24,9 +30,21 @@ def a_key(human_id: str = "h1", *prompt_ids: str, session_id: str = "s1", agent_
     return TurnKey(session_id, agent_id, human_id, frozenset(prompt_ids))
 
 
+@pytest.fixture(name="place", params=BOTH)
+def each_place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    with a_place(request.param, tmp_path / "state") as found:
+        yield found
+
+
+@pytest.fixture(name="store")
+def open_store(place: Place) -> Iterator[Store]:
+    with place.open(busy_timeout_s=10) as found:
+        yield found
+
+
 @pytest.fixture(name="counts")
-def open_counts(tmp_path: Path) -> TurnCounts:
-    return TurnCounts(open_database(tmp_path / "state"))
+def counts_in(store: Store) -> TurnCounts:
+    return TurnCounts(store)
 
 
 def reserve(counts: TurnCounts, key: TurnKey, *, minute: int = 0, hold: Hold = HOLD, most: int = 2) -> bool:
@@ -186,10 +204,11 @@ def test_messages_are_given_once(counts: TurnCounts) -> None:
     assert [counts.first_notice(session, "no_judge", NOW) for session in ("s1", "s1", "s2")] == [True, False, True]
 
 
-def test_a_store_that_fails_says_so(counts: TurnCounts, tmp_path: Path) -> None:
+def test_a_store_that_fails_says_so(tmp_path: Path) -> None:
     """
     Pitfall 11: a count that cannot be read and raised is an error of the store, from which the gate passes.
     """
+    open_database(tmp_path / "state").close()
     (tmp_path / "state" / "turngate.db").write_bytes(b"not a database" * 1000)
     for beside in ("-wal", "-shm"):
         (tmp_path / "state" / f"turngate.db{beside}").unlink(missing_ok=True)
@@ -201,43 +220,88 @@ def test_a_store_that_fails_says_so(counts: TurnCounts, tmp_path: Path) -> None:
 _HOLD_ONCE = """
 import sys
 from datetime import UTC, datetime
-from turngate.costing.database import open_database
+from turngate.costing.opening import open_ledger_store
 from turngate.stopgate.turn_count import Hold, TurnCounts, TurnKey
 
-counts = TurnCounts(open_database(sys.argv[1], busy_timeout_s=30))
+counts = TurnCounts(open_ledger_store(sys.argv[1], sys.argv[2], busy_timeout_s=30))
 key = TurnKey("s1", "", "h1")
-started_at = datetime.fromisoformat(sys.argv[2])
+started_at = datetime.fromisoformat(sys.argv[3])
 seen = counts.find(key).spent
 print(counts.reserve(key, Hold("verdict", "x", ()), seen=seen, most=2, started_at=started_at, now=datetime.now(UTC)))
 """
 
 
-def test_twenty_stops_at_once_are_held_once(tmp_path: Path) -> None:
+def test_twenty_stops_at_once_are_held_once(place: Place, counts: TurnCounts) -> None:
     """
     Pitfall 12: twenty processes that stop the same turn at once do not hold it more often than once.
     """
-    command = [sys.executable, "-c", _HOLD_ONCE, str(tmp_path), datetime.now(UTC).isoformat()]
+    command = [sys.executable, "-c", _HOLD_ONCE, place.folder, place.url, datetime.now(UTC).isoformat()]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(20)]
     answers = [process.communicate(timeout=60)[0].strip() for process in processes]
 
     assert sorted(answers) == ["False"] * 19 + ["True"]
-    assert TurnCounts(open_database(tmp_path)).find(a_key()).spent == 1
+    assert counts.find(a_key()).spent == 1
+
+
+def test_twenty_threads_never_pass_the_bound(counts: TurnCounts) -> None:
+    """
+    Pitfall 12: twenty later and later stops at once, each of which would hold whatever it read, hold twice in all.
+    """
+    answers: list[bool] = []
+
+    def hold(minute: int) -> None:
+        started_at, before = NOW + timedelta(minutes=minute), NOW - timedelta(days=1)
+        for seen in range(3):
+            is_held = counts.reserve(a_key(), HOLD, seen=seen, most=2, started_at=started_at, now=before)
+            answers.append(is_held)
+
+    threads = [threading.Thread(target=hold, args=(minute,)) for minute in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert answers.count(True) == 2
+    assert counts.find(a_key()).spent == 2
+
+
+def test_threads_that_meet_a_turn_at_once_make_one_of_it(store: Store) -> None:
+    """
+    Twenty stops that know the turn by different ids, the human prompt's among them, leave one row.
+    """
+    counts = TurnCounts(store)
+    threads = [
+        threading.Thread(target=counts.first_cap_told, args=(a_key("h1", f"p{number}"), NOW)) for number in range(20)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert store.rows("SELECT COUNT(*) FROM turns") == [(1,)]
+    assert store.rows("SELECT COUNT(*) FROM turn_ids") == [(21,)]
 
 
 STOPS = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=6)
 """Of each stop of a turn: whether a notification came before it, and whether the transcript can be read."""
 
 
+@pytest.fixture(scope="module", params=BOTH)
+def shared_counts(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TurnCounts]:
+    with a_place(request.param, tmp_path_factory.mktemp("state")) as place, place.open() as store:
+        yield TurnCounts(store)
+
+
 @given(st.lists(STOPS, min_size=1, max_size=5), st.booleans())
 def test_no_human_turn_is_ever_held_more_than_twice(
-    tmp_path_factory: pytest.TempPathFactory, turns: list[list[tuple[bool, bool]]], has_prompt_ids: bool
+    shared_counts: TurnCounts, turns: list[list[tuple[bool, bool]]], has_prompt_ids: bool
 ) -> None:
     """
     Whichever reads fail and however many notifications come, in clients with and without prompt ids.
     """
-    counts = TurnCounts(open_database(tmp_path_factory.mktemp("state")))
+    session_id = uuid.uuid4().hex
     # One good read: where no transcript is ever read, a notification cannot be told from a human prompt.
-    counts.first_cap_told(a_key("h0", "p0"), NOW)
+    shared_counts.first_cap_told(a_key("h0", "p0", session_id=session_id), NOW)
     minute = 0
     for number, stops in enumerate(turns, 1):
         seen, held = [f"p{number}"], 0
@@ -245,5 +309,6 @@ def test_no_human_turn_is_ever_held_more_than_twice(
             minute += 1
             seen += [f"n{number}.{minute}"] if notified else []
             prompts = (seen if is_read else seen[-1:]) if has_prompt_ids else []
-            held += reserve(counts, a_key(f"h{number}" if is_read else "", *prompts), minute=minute)
+            key = a_key(f"h{number}" if is_read else "", *prompts, session_id=session_id)
+            held += reserve(shared_counts, key, minute=minute)
         assert held <= 2
