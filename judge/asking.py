@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,6 +24,7 @@ from .trying import Answer, Tries
 
 if TYPE_CHECKING:
     from ..rubric.library import Rubric
+    from ..rubric.render import Request
     from ..rubric.turn import Turn
     from .models.base import Model
     from .quiet_ledger import QuietLedger
@@ -50,6 +52,8 @@ class Asking(NamedTuple):
     prices_folder: Path | None = None
     """Where a user's own prices lie."""
     clock: Callable[[], datetime] = utc_now
+    in_flight: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
+    """Each try runs inside one."""
 
 
 def ask_with(open_model: Callable[[], Model], asking: Asking, *, deadline_at: float) -> Ask:
@@ -71,16 +75,14 @@ async def judge_turn(turn: Turn, model: Model, asking: Asking, *, deadline_at: f
 
     Raises nothing for what a model, a network or an endpoint does.
     """
-    return _held_back(asking) or await _judge(turn, model, asking, deadline_at)
+    return await in_thread(lambda: _held_back(asking)) or await _judge(turn, model, asking, deadline_at)
 
 
 async def _open_and_judge(turn: Turn, open_model: Callable[[], Model], asking: Asking, deadline_at: float) -> Judgement:
     try:
         model = await before(deadline_at, in_thread(open_model))
-    except DeadlinePassed:
-        return _judgement(asking, Answer("timeout", detail="the deadline passed before the model could be asked"))
     except Exception as error:  # importing an SDK runs other people's code
-        return _judgement(asking, Answer("error", detail=" ".join(str(error).split())[:200]))
+        return not_opened(asking, error)
 
     judgement = await _judge(turn, model, asking, deadline_at)
     with contextlib.suppress(Exception):  # the answer is there: nothing in closing may take it away
@@ -88,24 +90,41 @@ async def _open_and_judge(turn: Turn, open_model: Callable[[], Model], asking: A
     return judgement
 
 
+def not_opened(asking: Asking, error: Exception) -> Judgement:
+    """
+    Give the judgement of a model that could not be opened.
+    """
+    if isinstance(error, DeadlinePassed):
+        return _judgement(asking, Answer("timeout", detail="the deadline passed before the model could be asked"))
+    return _judgement(asking, Answer("error", detail=" ".join(str(error).split())[:200]))
+
+
 async def _judge(turn: Turn, model: Model, asking: Asking, deadline_at: float) -> Judgement:
     try:
-        request = render(asking.rubric, turn, max_input_tokens=asking.settings.max_input_tokens)
+        ready = await in_thread(lambda: _prepare(turn, asking))
     except CeilingTooLow as error:
         return Judgement("no_judge", None, f"judge.{error}", asking.rubric.label, asking.rubric.hash)
-    tries = Tries(model, request, asking, cached=_is_cached(asking), deadline_at=deadline_at)
-    answer = await _answer(tries, asking)
+    tries = Tries(model, ready.request, asking, cached=ready.cached, deadline_at=deadline_at)
+    answer = await _answer(tries, asking, ready.refused)
     return _judgement(asking, answer, tuple(tries.calls))
 
 
-async def _answer(tries: Tries, asking: Asking) -> Answer:
+class _Ready(NamedTuple):
+    request: Request
+    cached: bool
+    refused: frozenset[str]
+    """The fields that the endpoint is known to turn away."""
+
+
+def _prepare(turn: Turn, asking: Asking) -> _Ready:
+    request = render(asking.rubric, turn, max_input_tokens=asking.settings.max_input_tokens)
+    return _Ready(request, _is_cached(asking), _refused_fields(asking))
+
+
+async def _answer(tries: Tries, asking: Asking, known: frozenset[str]) -> Answer:
     """
     Ask, each time without the fields that the endpoint turned away; what it refused is remembered once it answers.
     """
-    where = (asking.endpoint, asking.model)
-    known = asking.ledger.attempt(
-        lambda found: frozenset(found.refused_fields(*where, now=asking.clock())), otherwise=frozenset[str]()
-    )
     without = known
     while True:
         try:
@@ -121,9 +140,18 @@ async def _answer(tries: Tries, asking: Asking) -> Answer:
 
     new = without - known
     if new:
-        at = asking.clock()
-        asking.ledger.attempt(lambda found: found.remember_refused_fields(*where, new, at=at), otherwise=None)
+        await in_thread(lambda: _remember_refused(asking, new))
     return answer
+
+
+def _refused_fields(asking: Asking) -> frozenset[str]:
+    where, now = (asking.endpoint, asking.model), asking.clock()
+    return asking.ledger.attempt(lambda found: frozenset(found.refused_fields(*where, now=now)), otherwise=frozenset())
+
+
+def _remember_refused(asking: Asking, fields: frozenset[str]) -> None:
+    where, at = (asking.endpoint, asking.model), asking.clock()
+    asking.ledger.attempt(lambda found: found.remember_refused_fields(*where, fields, at=at), otherwise=None)
 
 
 def _held_back(asking: Asking) -> Judgement | None:

@@ -8,12 +8,16 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     import asyncio
 
 T = TypeVar("T")
+
+IDLE_S = 5.0
+"""A thread without work ends after so long."""
 
 FAREWELL_S = 0.05
 """For cancelled tasks to end properly; those that do not are left behind."""
@@ -73,10 +77,17 @@ async def in_thread(work: Callable[[], T]) -> T:
 
 class _DaemonThreads(ThreadPoolExecutor):
     """
-    One daemon thread for each piece of work.
+    A daemon thread for each piece of work, an idle one where there is one.
 
     The interpreter joins the threads of the usual executor at its end: one hanging name lookup would keep a hook alive.
     """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._given: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._waiting = 0
+        """Threads that wait for work and to which none was given yet."""
+        self._changing = threading.Lock()
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         future: Future[T] = Future()
@@ -91,13 +102,41 @@ class _DaemonThreads(ThreadPoolExecutor):
             else:
                 future.set_result(result)
 
-        threading.Thread(target=work, daemon=True).start()
+        with self._changing:
+            is_taken = self._waiting > 0
+            self._waiting -= is_taken
+        if is_taken:
+            self._given.put(work)
+        else:
+            threading.Thread(target=self._work_on, args=(work,), daemon=True).start()
         return future
 
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002
         """
-        Nothing to wait for.
+        Let idle threads end; nothing is waited for.
         """
+        with self._changing:
+            idle, self._waiting = self._waiting, 0
+        for _ in range(idle):
+            self._given.put(None)
+
+    def _work_on(self, work: Callable[[], None] | None) -> None:
+        while work is not None:
+            work()
+            del work  # what it refers to is not kept while there is nothing to do
+            with self._changing:
+                self._waiting += 1
+            work = self._next()
+
+    def _next(self) -> Callable[[], None] | None:
+        while True:
+            try:
+                return self._given.get(timeout=IDLE_S)
+            except Empty:
+                with self._changing:
+                    if self._waiting:
+                        self._waiting -= 1
+                        return None
 
 
 def _end_tasks(loop: asyncio.AbstractEventLoop) -> None:

@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from ..costing.ledger import Ledger
     from ..rubric.library import Rubric
     from ..rubric.turn import Turn
+    from .asking import Asking
     from .models.base import Model
 
 VENDOR_URL = "https://api.anthropic.com"
+REMOTE_TOKEN = "TURNGATE_REMOTE_TOKEN"  # noqa: S105 - the variable's name
 
 
 class NoJudge(NamedTuple):
@@ -45,6 +47,10 @@ class Target(NamedTuple):
     endpoint: str
     """The base URL, or the path of the script."""
     key: str = ""
+    key_variable: str = ""
+    """The name of the variable that the key came out of."""
+    endpoint_from: str = ""
+    """The setting or variable that named the endpoint; empty for the vendor's own."""
 
     @property
     def place(self) -> str:
@@ -88,21 +94,33 @@ class Judge(NamedTuple):
         """
         Judge a turn; what `held_back` would say counts here too.
         """
-        from .asking import Asking, ask_with
+        from .asking import ask_with
 
         target, settings = self.target, self.settings
-        asking = Asking(
+        if target.backend == "remote":
+            from .asking_remotely import ask_remotely
+
+            return self.held_back() or ask_remotely(target, deadline_at=self.deadline_at)(turn)
+
+        ask = ask_with(lambda: open_model(target, settings, self.ledger), self.asking(), deadline_at=self.deadline_at)
+        return ask(turn)
+
+    def asking(self) -> Asking:
+        """
+        Give all about the judgement but the turn, the model and its deadline.
+        """
+        from .asking import Asking
+
+        return Asking(
             self.rubric,
-            settings,
-            target.backend,
-            target.place,
-            target.model,
+            self.settings,
+            self.target.backend,
+            self.target.place,
+            self.target.model,
             self.quiet_ledger,
             self.context,
             prices_folder=self.prices_folder,
         )
-        ask = ask_with(lambda: open_model(target, settings, self.ledger), asking, deadline_at=self.deadline_at)
-        return ask(turn)
 
 
 def connect(
@@ -142,6 +160,8 @@ def choose(settings: JudgeSettings, environ: Mapping[str, str], scripted: Path |
         if scripted is None:
             return NoJudge("judge.backend is scripted, and there is no script")
         return Target("scripted", "scripted", str(scripted))
+    if settings.backend == "remote":
+        return _remote(settings, environ)
     return _anthropic(settings, environ)
 
 
@@ -171,7 +191,7 @@ def _rubric(settings: JudgeSettings) -> Rubric | NoJudge:
 
 
 def _anthropic(settings: JudgeSettings, environ: Mapping[str, str]) -> Target | NoJudge:
-    key = _key(settings, environ)
+    key = _key(settings.api_key_env, environ)
     if isinstance(key, NoJudge):
         return key
 
@@ -179,11 +199,35 @@ def _anthropic(settings: JudgeSettings, environ: Mapping[str, str]) -> Target | 
     if isinstance(endpoint, NoJudge):
         return endpoint
 
-    return Target("anthropic", settings.model, endpoint, key)
+    said_by = "judge.base_url" if settings.base_url else "" if endpoint == VENDOR_URL else "ANTHROPIC_BASE_URL"
+    return Target("anthropic", settings.model, endpoint, key, settings.api_key_env, said_by)
 
 
-def _key(settings: JudgeSettings, environ: Mapping[str, str]) -> str | NoJudge:
-    name = settings.api_key_env
+def _remote(settings: JudgeSettings, environ: Mapping[str, str]) -> Target | NoJudge:
+    if not settings.base_url:
+        return NoJudge("no judge: judge.backend is remote, and judge.base_url names no service")
+    endpoint = base_url(settings.base_url, "judge.base_url")
+    if isinstance(endpoint, NoJudge):
+        return endpoint
+    if not _is_private(endpoint):
+        return NoJudge("no judge: judge.base_url must begin with https://: the turn would be readable on its way")
+
+    # A model's key is not for a team's service: its token has a variable of its own.
+    own = settings.api_key_env != JudgeSettings().api_key_env
+    name = settings.api_key_env if own else REMOTE_TOKEN
+    token = _key(name, environ)
+    return token if isinstance(token, NoJudge) else Target("remote", "remote", endpoint, token, name, "judge.base_url")
+
+
+def _is_private(url: str) -> bool:
+    from urllib.parse import urlsplit
+
+    from .loopback import is_loopback
+
+    return urlsplit(url).scheme == "https" or is_loopback(url)
+
+
+def _key(name: str, environ: Mapping[str, str]) -> str | NoJudge:
     # The commonest mistake is the key itself in this place: what may be one is never repeated.
     if not re.fullmatch(VARIABLE_NAME, name):
         return NoJudge("judge.api_key_env must be the name of a variable, in capitals, and never the key itself")

@@ -21,7 +21,7 @@ class Judgement(NamedTuple):
     outcome: AskOutcome
     verdict: Verdict | None = None
     detail: str = ""
-    """Why there is no verdict, in one masked line; empty for an answer."""
+    """Why there is no verdict, in one masked line; of an answer, who made it, where that was another machine."""
     rubric: str = ""
     """Id and version, for example `turn_end@1`."""
     rubric_hash: str = ""

@@ -28,7 +28,18 @@ def is_gone(owner: str) -> bool:
         return True
     except (OSError, OverflowError):
         return False
-    return False
+    return _waits_for_its_parent(int(pid))
+
+
+def _waits_for_its_parent(pid: int) -> bool:
+    """
+    Say whether a process has ended and only stands in the table still, as in a container whose first process waits for nobody.
+    """
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[:1] == [b"Z"]
+    except OSError:
+        return False
 
 
 def _machine() -> str:

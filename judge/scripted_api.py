@@ -75,8 +75,18 @@ class Sends(NamedTuple):
 
 class Hangs(NamedTuple):
     """
-    No response at all, until the server is closed.
+    No response at all, or its head alone, until the server is closed.
     """
+
+    after_head: bool = False
+
+
+class Writes(NamedTuple):
+    """
+    Bytes that need be no HTTP, and then a closed connection.
+    """
+
+    data: bytes = b""
 
 
 class Dribbles(NamedTuple):
@@ -95,7 +105,7 @@ class Resets(NamedTuple):
     in_body: bool = False
 
 
-Answer = Says | Sends | Hangs | Dribbles | Resets
+Answer = Says | Sends | Hangs | Writes | Dribbles | Resets
 Script = Answer | str | Mapping[str, Any] | Callable[[Received], "Answer | str"]
 """A text is said as it is, a mapping as its JSON; a function chooses by what was received."""
 
@@ -262,11 +272,16 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {name.lower(): value for name, value in self.headers.items()}
         return Received(self.path, headers, cast("dict[str, Any]", body) if isinstance(body, dict) else {})
 
-    def _send(self, answer: Sends | Hangs | Dribbles | Resets, received: Received) -> None:
+    def _send(self, answer: Sends | Hangs | Writes | Dribbles | Resets, received: Received) -> None:
         if isinstance(answer, Sends):
             self._write(_head(answer) + answer.body)
         elif isinstance(answer, Hangs):
+            if answer.after_head:
+                self._write(_head(Sends(body=self.server.message(received, Says('{"findings": []}')))))
             self.server.closed.wait()
+            self.close_connection = True
+        elif isinstance(answer, Writes):
+            self._write(answer.data)
             self.close_connection = True
         elif isinstance(answer, Dribbles):
             self._dribble(answer, received)

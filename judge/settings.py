@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 if TYPE_CHECKING:
     from pathlib import Path
 
-Backend = Literal["auto", "anthropic", "scripted", "off"]
+Backend = Literal["auto", "anthropic", "remote", "scripted", "off"]
 Cache = Literal["auto", "on", "off"]
 Effort = Literal["low", "medium", "high"]
 
@@ -29,9 +29,9 @@ class JudgeSettings(NamedTuple):
     backend: Backend = "auto"
     model: str = "claude-sonnet-5-5"
     base_url: str = ""
-    """Empty: `ANTHROPIC_BASE_URL`, else the vendor's endpoint."""
+    """Of a team's service, where the back end is `remote`. Empty: `ANTHROPIC_BASE_URL`, else the vendor's endpoint."""
     api_key_env: str = "ANTHROPIC_API_KEY"
-    """The name of the variable that holds the key; never the key itself."""
+    """The name of the variable that holds the key, or a service's token where it is not the default; never the key itself."""
     deadline_s: float = 8.0
     """Over all tries of one judgement, counted from the hook's start."""
     max_input_tokens: int = 2500

@@ -94,30 +94,35 @@ class Tries:
         if started >= self._deadline_at:
             raise DeadlinePassed
 
-        start, call = self._open()
+        start = self._started()
+        call = await in_thread(lambda: self._open(start))
         self._warm_prices()
         timeout_s = self._deadline_at - started + SLACK_S
         sent = self._model.complete(self._request, cached=self._cached, without=without, timeout_s=timeout_s)
         try:
-            completion = await before(self._deadline_at, sent)
+            with self._asking.in_flight():
+                completion = await before(self._deadline_at, sent)
         except DeadlinePassed:
-            self._close(call, start, CallEnd("timeout", _ms_since(started), detail="cut off by the deadline"))
+            end = CallEnd("timeout", _ms_since(started), detail="cut off by the deadline")
+            await in_thread(lambda: self._close(call, start, end))
             raise
         except JudgeError as error:
             latency_ms = _ms_since(started)
-            self._close(call, start, _failed(error, await self._paid(error.raw_usage, ""), latency_ms))
+            end = _failed(error, await self._paid(error.raw_usage, ""), latency_ms)
+            await in_thread(lambda: self._close(call, start, end))
             raise
 
         latency_ms = _ms_since(started)
         answer = _read(completion, self._asking.rubric.faults, self._model)
         paid = await self._paid(completion.raw_usage, completion.model_answered)
-        self._close(call, start, _ended(answer, completion, paid, latency_ms))
+        end = _ended(answer, completion, paid, latency_ms)
+        await in_thread(lambda: self._close(call, start, end))
         return answer
 
-    def _open(self) -> tuple[CallStart, str]:
+    def _started(self) -> CallStart:
         self._number += 1
         asking = self._asking
-        start = CallStart(
+        return CallStart(
             at=asking.clock(),
             backend=asking.backend,
             model=asking.model,
@@ -127,10 +132,12 @@ class Tries:
             try_number=self._number,
             **asking.context._asdict(),
         )
+
+    def _open(self, start: CallStart) -> str:
         call = self._ledger.open_call(start)
         if call:
             self.calls.append(call)
-        return start, call
+        return call
 
     def _close(self, call: str, start: CallStart, end: CallEnd) -> None:
         written = self._ledger.end_call(call, start, end)

@@ -1,0 +1,1 @@
+"""The judge service: a resident process that answers hooks and other machines over HTTP."""
