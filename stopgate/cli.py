@@ -16,14 +16,23 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NoReturn
 
-from ..costing.database import FILE_NAME, Database, StoreError, open_database
+from ..costing.database import FILE_NAME
 from ..costing.json_lines import decision_json
 from ..costing.ledger import Ledger
+from ..costing.opening import open_ledger_store
 from ..costing.records import Decision
 from ..costing.report import WAYS, report, report_csv, report_json
 from ..costing.screen import one_line
+from ..costing.store import Store, StoreError
 from ..costing.text import decision_text, log_text, report_text
+from ..judge.service.sockets import CannotServe
 from .places import config_dir, state_dir
+from .service_commands import ServiceTrouble, end_service, standing, status_text
+from .serving import serve
+from .settings import BadSetting, read_settings
+
+REPORT_WAIT_S = 30.0
+"""For one statement of a report, on a server with the lines of years."""
 
 Command = Callable[[argparse.Namespace, Mapping[str, str]], str]
 """Gives the text to print."""
@@ -43,7 +52,7 @@ def main(arguments: Sequence[str] | None = None, environ: Mapping[str, str] = os
         asked = _parser().parse_args(arguments)
         command: Command = asked.command
         _print(command(asked, environ))
-    except (CommandError, StoreError) as exc:
+    except (CommandError, StoreError, CannotServe, BadSetting, ServiceTrouble) as exc:
         _warn(str(exc))
         return 2
     except KeyboardInterrupt:
@@ -106,6 +115,20 @@ def _warn_of_damage(ledger: Ledger | None) -> None:
     _warn(f"{ledger.database.path}: {len(rows)} {what} without what cannot be read: {', '.join(rows[:3])}{more}")
 
 
+def _serve(_asked: argparse.Namespace, environ: Mapping[str, str]) -> str:
+    serve(environ, _print)
+    return ""
+
+
+def _status(asked: argparse.Namespace, environ: Mapping[str, str]) -> str:
+    found = standing(environ)
+    return json.dumps(found) + "\n" if asked.json else status_text(found)
+
+
+def _stop(_asked: argparse.Namespace, environ: Mapping[str, str]) -> str:
+    return end_service(environ)
+
+
 def _demo(_asked: argparse.Namespace, _environ: Mapping[str, str]) -> str:
     from .demo import NotAsTold, play
 
@@ -123,7 +146,7 @@ def _version(_asked: argparse.Namespace, _environ: Mapping[str, str]) -> str:
 
 
 @contextmanager
-def _store(environ: Mapping[str, str]) -> Generator[Database | None]:
+def _store(environ: Mapping[str, str]) -> Generator[Store | None]:
     """
     Open the store for reading; None where nothing was ever recorded: looking leaves no files behind.
     """
@@ -131,11 +154,12 @@ def _store(environ: Mapping[str, str]) -> Generator[Database | None]:
     if folder is None:
         raise CommandError("no home directory is known: set TURNGATE_STATE_DIR")
 
-    if not _is_there(Path(folder)):
+    url = read_settings(environ).settings.ledger_url
+    if not url and not _is_there(Path(folder)):
         yield None
         return
 
-    with open_database(folder) as database:
+    with open_ledger_store(folder, url, busy_timeout_s=REPORT_WAIT_S) as database:
         yield database
 
 
@@ -208,6 +232,13 @@ def _parser() -> argparse.ArgumentParser:
     form = cost.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="the same as one JSON object, with exact amounts")
     form.add_argument("--csv", action="store_true", help="the rows of it as CSV, without the total")
+
+    _command(commands, "serve", _serve, "run the judge service in the foreground", "turngate serve")
+
+    status = _command(commands, "status", _status, "say how the service stands", "turngate status")
+    status.add_argument("--json", action="store_true", help="the same as one JSON object; null where none is running")
+
+    _command(commands, "stop", _stop, "end the service; the next stop of an agent starts another", "turngate stop")
 
     _command(commands, "demo", _demo, "play a false claim held and withdrawn, with no key", "turngate demo")
 

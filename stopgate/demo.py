@@ -223,6 +223,8 @@ def _environ(folder: Path, state: Path, api_url: str) -> dict[str, str]:
         **kept,
         "HOME": str(home),
         "TURNGATE_STATE_DIR": str(state),
+        # Nothing is to run on when the demo is over.
+        "TURNGATE_SERVICE_AUTOSTART": "off",
         "TURNGATE_CONFIG": str(folder / "config.toml"),
         "TURNGATE_JUDGE_BASE_URL": api_url,
         # Just after an installation the SDK's first import alone can take longer than the usual deadline.

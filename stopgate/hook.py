@@ -1,14 +1,24 @@
 """
 `turngate-hook`: from standard input to standard output, for the client. It always exits 0 and prints nothing but its answer.
 
-This is the one place where exceptions end. Imports are made where they are needed: most stops need few of them.
+This is the one place where exceptions end. Imports are made where they are needed: most stops are relayed to a service, and need none
+that costs.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import os
+
+else:
+    try:
+        import posix as os  # what `os` is made of, without the 2 ms that it costs
+    except ImportError:  # Windows
+        import os
 
 GUARD = "TURNGATE_GUARD"
 """Set in the environment of every client that turngate itself starts, so that the hooks in there do nothing."""
@@ -18,6 +28,11 @@ INPUT_LIMIT = 4 * 1024 * 1024
 
 INPUT_WAIT_S = 5.0
 """The client sends its input at once and closes; who does not is not waited for."""
+
+LAST_WORDS_S = 2.0
+"""For the line about a failure, which may come after the deadline."""
+
+_NOWHERE = "nul" if sys.platform == "win32" else "/dev/null"
 
 
 def main() -> None:
@@ -39,12 +54,12 @@ def _is_guarded() -> bool:
     """
     Whether this client was started by turngate itself. A project that sets the guard would switch the gate off: that does not count.
     """
-    if not os.environ.get(GUARD):
+    # `posix` knows the variables as bytes.
+    if {GUARD, GUARD.encode()}.isdisjoint(os.environ):
         return False
-    from .trust import trusted
+    from .process_environ import trusted_environ
 
-    folders = [folder for folder in (os.environ.get("CLAUDE_PROJECT_DIR", ""), ".") if folder]
-    return GUARD in trusted(os.environ, folders).environ
+    return bool(trusted_environ().get(GUARD))
 
 
 def _answer_once() -> None:
@@ -52,14 +67,58 @@ def _answer_once() -> None:
     out, err = _own_channels()
     data = b""
     try:
-        from .in_process import answer_event, clock_since
-
         data = _read_input()
-        answer = answer_event(data, os.environ, clock_since(monotonic))
-        _write(out, answer.stdout)
-        _say(err, answer.stderr)
+        stdout, stderr = _answer(data, monotonic)
+        _write(out, stdout)
+        _say(err, stderr)
     except BaseException as error:
         _report(error, data, monotonic, err)
+
+
+def _answer(data: bytes, monotonic: float) -> tuple[bytes, bytes]:
+    """
+    Give what to write to standard output and to standard error.
+    """
+    from .relay import relayed_event
+
+    relayed = relayed_event(data, monotonic)
+    if relayed and relayed.status == "answered":
+        return relayed.stdout, relayed.notice
+    _find_libraries()
+    from os import environ
+
+    from .answering import clock_since
+    from .in_process import answer_event, log_outcome
+
+    clock = clock_since(monotonic)
+    if relayed and relayed.status in ("broken", "hung_up"):
+        # Not decided here: the service may have paid for an answer already.
+        _end_by_itself()
+        answer = log_outcome("pass_service_error", relayed.detail, data, environ, clock, relayed.decision_id)
+    else:
+        answer = answer_event(data, environ, clock)
+    return answer.stdout, answer.stderr
+
+
+def _find_libraries() -> None:
+    """
+    Make up for `python -S`, which spares most stops the search for libraries that they do not need.
+    """
+    if sys.flags.no_site and "site" not in sys.modules:
+        import site
+
+        site.main()
+
+
+def _end_by_itself() -> None:
+    """
+    End the process soon, whatever hangs: a turn must not be trapped by the wish to log why.
+    """
+    from threading import Timer
+
+    timer = Timer(LAST_WORDS_S, os._exit, (0,))
+    timer.daemon = True
+    timer.start()
 
 
 def _started_at() -> float:
@@ -81,7 +140,7 @@ def _own_channels() -> tuple[int, int]:
     Take the standard channels for ourselves, so that nothing that a library prints reaches the client.
     """
     # The number of a closed channel would be given to the next file that is opened, the database among them.
-    while (spare := os.open(os.devnull, os.O_RDWR)) <= 2:
+    while (spare := os.open(_NOWHERE, os.O_RDWR)) <= 2:
         pass
     out, err = os.dup(1), os.dup(2)
     os.dup2(spare, 1)
@@ -129,9 +188,14 @@ def _report(error: BaseException, data: bytes, monotonic: float, err: int) -> No
     Say in one line that the gate failed, and log it where that is possible. The turn ends.
     """
     try:
-        from .in_process import clock_since, log_failure
+        _find_libraries()
+        _end_by_itself()
+        from os import environ
 
-        _say(err, log_failure(error, data, os.environ, clock_since(monotonic)))
+        from .answering import clock_since
+        from .in_process import log_failure
+
+        _say(err, log_failure(error, data, environ, clock_since(monotonic)))
     except BaseException:
         return
 

@@ -51,6 +51,13 @@ class Settings(NamedTuple):
     evidence_checks: tuple[str, ...] = ()
     rubric_action: Mapping[str, str] = DEFAULT_ACTIONS
     record_turns: bool = False
+    ledger_url: str = ""
+    """Empty: the SQLite file in the state directory."""
+    service_autostart: bool = True
+    service_http_port: int = 0
+    """0: no port, the Unix socket alone."""
+    service_idle_exit_s: int = 1800
+    """0: never."""
     judge: JudgeSettings = JudgeSettings()
 
     def action(self, fault: str) -> str:
@@ -282,6 +289,13 @@ def _money(value: object) -> object:
     return format(amount, "f")
 
 
+def _ledger_url(value: object) -> object:
+    text = cast("str", _text(value)) if value != "" else ""
+    if text and not text.startswith(("postgresql://", "postgres://")):
+        raise ValueError
+    return text
+
+
 def _endpoint(value: object) -> object:
     text = cast("str", _text(value)) if value != "" else ""
     if text and not text.startswith(("http://", "https://")):
@@ -326,6 +340,10 @@ KEYS: Final[Mapping[str, _Key]] = {
     "evidence.checks": _Key(_words, _LIST, in_project=True),
     **{f"rubric.action.{fault}": _ACTION for fault in DEFAULT_ACTIONS},
     "record.turns": _Key(_switch, "true or false"),
+    "ledger.url": _Key(_ledger_url, "an address that starts with postgresql://", shown=False),
+    "service.autostart": _Key(_switch, "true or false"),
+    "service.http_port": _Key(_whole(0, 65_535), "a port from 1 to 65535, or 0 for none"),
+    "service.idle_exit_s": _Key(_whole(0, 10**9), "whole seconds, or 0 for never"),
     "judge.backend": _Key(_choice(*BACKENDS), _choices(BACKENDS), judge="backend"),
     "judge.model": _Key(_text, "a model's id", judge="model"),
     "judge.base_url": _Key(_endpoint, "an address that starts with http:// or https://", judge="base_url", shown=False),

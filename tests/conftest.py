@@ -37,6 +37,23 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         for name, value in getattr(report, "user_properties", ()):
             if name == "figure" and getattr(report, "when", "") == "call":
                 terminalreporter.write_line(f"{report.nodeid.rpartition('::')[2]}: {value}")
+    _print_faults(terminalreporter)
+
+
+def _print_faults(terminalreporter: pytest.TerminalReporter) -> None:
+    """
+    Print how many of the injected faults (`record_property("fault", ...)`) were survived, and how many could not be injected here.
+    """
+
+    def faults(*categories: str) -> set[str]:
+        reports = [report for category in categories for report in terminalreporter.getreports(category)]
+        return {report.nodeid for report in reports if "fault" in dict(getattr(report, "user_properties", ()))}
+
+    failed, skipped = faults("failed", "error"), faults("skipped")
+    survived = faults("passed") - failed - skipped
+    if survived or failed or skipped:
+        not_here = f" ({len(skipped)} could not be injected here)" if skipped else ""
+        terminalreporter.write_line(f"faults survived: {len(survived)} of {len(survived | failed)}{not_here}")
 
 
 @pytest.fixture(autouse=True)

@@ -26,7 +26,9 @@ EACH_PAGE = pytest.mark.parametrize("page", [pytest.param(page, id=str(page.rela
 
 OTHER_VARIABLES = {
     *("TURNGATE_CONFIG", "TURNGATE_STATE_DIR", "TURNGATE_GUARD"),
+    *("TURNGATE_SERVICE_TOKEN", "TURNGATE_REMOTE_TOKEN"),
     *("TURNGATE_SHARED", "TURNGATE_TEST_CLIENT", "TURNGATE_TEST_TOKENIZERS"),
+    *("TURNGATE_TEST_POSTGRES", "TURNGATE_TEST_PROMETHEUS"),
 }
 """Variables of ours that are no settings."""
 
@@ -135,7 +137,10 @@ def test_the_settings_snippet_is_one_that_the_client_takes() -> None:
     for groups in events.values():
         ((hook,),) = [group["hooks"] for group in groups]
         assert hook["type"] == "command"
-        assert hook["command"].endswith("turngate-hook")
+        python, *options, script = hook["command"].split()
+        assert (python, options) == ("~/.turngate/bin/python", ["-I", "-S"])
+        assert script.partition("/site-packages/turngate/")[2] == "stopgate/__main__.py"
+        assert (ROOT / "stopgate/__main__.py").is_file()
         assert "$" not in hook["command"]
         assert JudgeSettings().deadline_s + GRACE_S < hook["timeout"] <= 60
 

@@ -111,6 +111,7 @@ class _Hooks:
             "PATH": os.environ["PATH"],
             "HOME": str(scratch),
             "TURNGATE_STATE_DIR": str(self._state),
+            "TURNGATE_SERVICE_AUTOSTART": "off",
             "TURNGATE_JUDGE_BASE_URL": api_url,
             "TURNGATE_JUDGE_DEADLINE_S": "60",
         }

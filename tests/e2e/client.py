@@ -11,12 +11,13 @@ import subprocess
 import sysconfig
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import pytest
+
+from .processes import kill_all_with, processes_with
 
 Json = dict[str, Any]
 
@@ -44,7 +45,7 @@ class Run(NamedTuple):
     agent_transcripts: list[list[Json]]
     debug_log: str
     left_processes: list[str]
-    """Command lines of processes that outlived the client."""
+    """Command lines of processes that outlived the client, with its environment. A service has one of its own."""
 
     @property
     def stop_summaries(self) -> list[Json]:
@@ -72,7 +73,7 @@ class Client:
         self.home = folder / "home"
         self.project = folder / "project"
         self._debug_log = folder / "debug.log"
-        self._mark = f"TURNGATE_E2E_MARK={uuid.uuid4().hex}"
+        self._mark = f"CLIENT_MARK={uuid.uuid4().hex}"
         self.environ = {
             "HOME": str(self.home),
             "PATH": "/usr/local/bin:/usr/bin:/bin",
@@ -98,7 +99,7 @@ class Client:
         """
         Run one prompt to its end; with `resume` in the session of the last run.
 
-        A run of over a minute is killed with all that it started, and fails.
+        A run that takes too long is killed with all that it started, and fails.
         """
         began = time.monotonic()
         process = subprocess.Popen(
@@ -117,6 +118,7 @@ class Client:
             start_new_session=True,
         )
         try:
+            # Returns when the client has ended, and nobody holds its channels any more.
             stdout, stderr = process.communicate(timeout=_LONGEST_RUN_S)
         except subprocess.TimeoutExpired:
             self._kill(process)
@@ -130,7 +132,7 @@ class Client:
 
     def _kill(self, process: subprocess.Popen[str]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
-        self._kill_marked()
+        kill_all_with(self._mark)
         process.communicate()
 
     def _transcripts(self) -> tuple[list[Json], list[list[Json]]]:
@@ -142,27 +144,10 @@ class Client:
     def _left_processes(self) -> list[str]:
         # A process that ends with the client may take a moment to do so.
         give_up_at = time.monotonic() + 3
-        while (left := list(self._marked_processes())) and time.monotonic() < give_up_at:
+        while (left := processes_with(self._mark)) and time.monotonic() < give_up_at:
             time.sleep(0.05)
-        self._kill_marked()
-        return [command for _, command in left]
-
-    def _kill_marked(self) -> None:
-        for pid, _ in self._marked_processes():
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-
-    def _marked_processes(self) -> Iterator[tuple[int, str]]:
-        """
-        Processes with this client's environment, wherever they were adopted to (Linux only; else none).
-        """
-        for place in Path("/proc").glob("[0-9]*"):
-            try:
-                if self._mark.encode() in (place / "environ").read_bytes().split(b"\0"):
-                    command = (place / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-                    yield int(place.name), command
-            except OSError:
-                continue
+        kill_all_with(self._mark)
+        return [process.command for process in left]
 
 
 def _entries(transcript: Path) -> list[Json]:

@@ -11,7 +11,7 @@ import pytest
 
 from .client import needs_client
 from .main_loop_api import says, uses
-from .stage import CLEAN, Played, Stage, hold_in
+from .stage import CLEAN, Played, Stage, by_a_service, hold_in
 from .story import CLAIM, FALSE_CLAIM, NO_TEST_RAN, PROMPT, WITHDRAWN, WRITE
 
 pytestmark = [pytest.mark.client, needs_client]
@@ -48,6 +48,8 @@ def test_the_client_receives_the_reason_and_nothing_else(stage: Stage) -> None:
     assert rubric[:200] not in json.dumps(after.body, ensure_ascii=False)
 
 
+# What is asked is the same both ways, and this takes long.
+@by_a_service
 def test_input_tokens_of_a_judge_call_stay_under_2500(
     stage: Stage, record_property: Callable[[str, object], None]
 ) -> None:
@@ -60,7 +62,7 @@ def test_input_tokens_of_a_judge_call_stay_under_2500(
     huge_reply = f"{'All of it is written down here. ' * 3000}{CLAIM}"
 
     small = stage.play(PROMPT, {PROMPT: [WRITE, CLAIM]}, [CLEAN])
-    huge = Stage(stage.folder / "huge").play(
+    huge = stage.beside("huge").play(
         huge_prompt, {PROMPT: [[says("I start."), *calls], huge_reply, huge_reply]}, [FALSE_CLAIM, CLEAN]
     )
 

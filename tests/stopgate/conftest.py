@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -21,6 +22,15 @@ def hook(tmp_path: Path) -> Hook:
     A user with a home and a state directory of their own, and no key.
     """
     return Hook(tmp_path)
+
+
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """
+    A folder with a short path: that of a socket has 107 bytes at most.
+    """
+    with TemporaryDirectory(prefix="turngate-") as folder:
+        yield Path(folder)
 
 
 @pytest.fixture

@@ -58,14 +58,14 @@ class Gate:
         )
         return event._replace(**fields)  # pyright: ignore[reportArgumentType]
 
-    def stop(self, event: Event | None = None, **fields: Any) -> Reply:
+    def stop(self, event: Event | None = None, *, is_heard: Callable[[], bool] = lambda: True, **fields: Any) -> Reply:
         """
         Stop a minute after the last stop.
         """
         self.minute += 1
         now = NOW + timedelta(minutes=self.minute)
         event = event or self.event(**fields)
-        return decide(event, now=now, store=self.store, ask=self.ask, settings=self.settings)
+        return decide(event, now=now, store=self.store, ask=self.ask, settings=self.settings, is_heard=is_heard)
 
     @property
     def decisions(self) -> list[Decision]:

@@ -71,6 +71,7 @@ class Hook:
         for made in (self.home, self.work):
             made.mkdir()
         self.environ = {"HOME": str(self.home), "PATH": os.environ["PATH"], "TURNGATE_STATE_DIR": str(self.state)}
+        self.environ["TURNGATE_SERVICE_AUTOSTART"] = "off"
         self.environ |= environ
 
     def start(

@@ -5,6 +5,7 @@ The gate and its judge: what is asked, what is made of the answer, and what a fa
 from __future__ import annotations
 
 import json
+import threading
 from datetime import timedelta
 from pathlib import Path
 from typing import get_args
@@ -363,3 +364,53 @@ def test_turns_are_recorded_only_where_that_is_set_and_they_were_judged(gate: Ga
     assert recorded is not None
     assert secret not in recorded
     assert json.loads(recorded)["request"] == "Write retry.ts"
+
+
+def test_a_verdict_that_comes_when_nobody_waits_any_more_spends_nothing(gate: Gate) -> None:
+    """
+    A service whose hook gave up or was killed meanwhile holds nobody: the continuation is left for a stop that hears of it.
+    """
+    gate.answer = judged(CLAIM)
+
+    late, next_one = gate.stop(is_heard=lambda: not gate.asked), gate.stop()
+
+    assert (late.outcome, late.reason) == ("pass_service_error", "")
+    assert [finding.held for finding in late.findings] == [False]
+    assert next_one.outcome == "block_verdict"
+    assert [decision.line.spent for decision in gate.decisions] == [0, 1]
+
+
+def test_nobody_is_asked_for_whom_nobody_waits(gate: Gate) -> None:
+    """
+    A service that slept until its hook gave up pays for no answer.
+    """
+    assert gate.stop(is_heard=lambda: False).outcome == "pass_service_error"
+    assert gate.asked == []
+
+
+def test_a_reply_that_is_not_in_the_transcript_yet_is_waited_for(gate: Gate) -> None:
+    """
+    The client writes the end of a turn while the hook starts: the judge sees the tool results that come just before the reply.
+    """
+    event = gate.event(reply="All done: ran the tests too.")
+
+    def write_the_rest() -> None:
+        gate.session.runs("Bash", "3 passed", command="pytest -q")
+        gate.session.says("All done: ran the tests too.")
+        gate.session.write(gate.folder)
+
+    writing = threading.Timer(0.05, write_the_rest)
+    writing.start()
+    gate.stop(event)
+    writing.join()
+
+    [turn] = gate.asked
+    assert "3 passed" in turn.tool_calls[-1].line
+
+
+def test_a_reply_that_never_comes_is_judged_without(gate: Gate) -> None:
+    """
+    Where the client keeps no transcript of the reply, the payload is judged, a quarter of a second later.
+    """
+    assert gate.stop(reply="Nobody ever wrote this.").outcome == "pass_clean"
+    assert [turn.reply for turn in gate.asked] == ["Nobody ever wrote this."]

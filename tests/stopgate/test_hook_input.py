@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from turngate.costing.outcomes import OUTCOMES
 from turngate.stopgate import hook as hook_module
-from turngate.stopgate.in_process import answer_event, clock_since
+from turngate.stopgate.answering import clock_since
+from turngate.stopgate.in_process import answer_event
 
 from .hook_runner import (
     HELD,
@@ -116,7 +117,7 @@ def test_a_gate_that_hangs_gives_up_by_itself(hook: Hook) -> None:
 import threading
 from turngate.stopgate import hook, in_process
 in_process.GRACE_S = 0.2
-in_process.decide = lambda *_, **__: threading.Event().wait()
+in_process.answer_question = lambda *_, **__: threading.Event().wait()
 hook.main()
 """
     ran = hook.run(HELD, (PYTHON, "-I", "-c", hanging), environ={"TURNGATE_JUDGE_DEADLINE_S": "0.1"})
@@ -244,7 +245,7 @@ def test_any_input_in_any_environment_is_answered(
         "TURNGATE_STATE_DIR": str(tmp_path / place),
     }
     answer = answer_event(data, surroundings, clock_since(time.monotonic()))
-    ran = Ran(0, *answer)
+    ran = Ran(0, answer.stdout, answer.stderr)
 
     assert_sound(ran)
     assert not (ran.holds and place.startswith("file"))

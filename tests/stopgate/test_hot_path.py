@@ -1,5 +1,5 @@
 """
-What a stop imports that asks no model: nothing that costs, measured in the real main path of a fresh interpreter.
+What a stop imports that is relayed, or asks no model: nothing that costs, measured in the real main path of a fresh interpreter.
 """
 
 from __future__ import annotations
@@ -8,15 +8,14 @@ import json
 import subprocess
 import sys
 import sysconfig
-from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from .hook_runner import RUNNING_TASK, Hook, a_stop
-
-FOLDERS = ("costing", "judge", "rubric", "stopgate")
+from .installed_tree import installed_tree
+from .raw_service import RawService, response
 
 HEAVY = frozenset(
     (
@@ -37,20 +36,30 @@ HEAVY = frozenset(
 )
 
 # Without `site`, whose finder of editable installs imports some of the heavy modules itself; the heavy ones can be found all the same.
+# What stands in `sys.modules` at the end is written down without the help of any module.
 RUNNER = """
-import json, os, sys
+import sys
 sys.path += [{ours!r}, {libraries!r}]
+sys.modules.setdefault("site", None)
 before = set(sys.modules)
 
 def leave(code):
     with open({report!r}, "w") as file:
-        json.dump([code, sorted(set(sys.modules) - before)], file)
+        file.write(repr([code, sorted(set(sys.modules) - before)]).replace("'", '"'))
     leave_really(code)
 
-leave_really, os._exit = os._exit, leave
+import posix
+leave_really, posix._exit = posix._exit, leave
 from turngate.stopgate.hook import main
 main()
 """
+
+RELAYED = {
+    *("__future__", "_socket", "select"),
+    *("turngate", "turngate.stopgate"),
+    *("turngate.stopgate.hook", "turngate.stopgate.relay", "turngate.stopgate.service_folder"),
+}
+"""All that a relayed stop imports: three files of ours, two modules in C, and one that only names features of the language."""
 
 
 class Drive(NamedTuple):
@@ -62,29 +71,22 @@ class Drive(NamedTuple):
     modules: frozenset[str]
 
 
-@pytest.fixture
-def hook(tmp_path: Path) -> Hook:
+@pytest.fixture(name="hook")
+def make_hook(short_path: Path) -> Hook:
     """
     A user without a key and without a settings file.
     """
-    return Hook(tmp_path)
+    return Hook(short_path)
 
 
-def drive(hook: Hook, folder: Path, event: dict[str, object]) -> Drive:
+def imported(hook: Hook, folder: Path, event: dict[str, object]) -> frozenset[str]:
     """
     Answer the event in an interpreter that then tells what it imported.
     """
-    ours = folder / "ours"
-    (ours / "turngate").mkdir(parents=True, exist_ok=True)
-    for name in FOLDERS:
-        place = Path(str(import_module(f"turngate.{name}").__file__)).parent
-        link = ours / "turngate" / name
-        if not link.exists():
-            link.symlink_to(place)
     report = folder / "modules.json"
-    runner = RUNNER.format(ours=str(ours), libraries=sysconfig.get_path("purelib"), report=str(report))
+    ours, libraries = str(installed_tree(folder)), sysconfig.get_path("purelib")
     subprocess.run(
-        [sys.executable, "-I", "-S", "-c", runner],
+        [sys.executable, "-I", "-S", "-c", RUNNER.format(ours=ours, libraries=libraries, report=str(report))],
         input=json.dumps(event).encode(),
         env=hook.environ,
         cwd=hook.work,
@@ -94,7 +96,15 @@ def drive(hook: Hook, folder: Path, event: dict[str, object]) -> Drive:
     )
     code, modules = json.loads(report.read_text())
     assert code == 0
-    return Drive(hook.outcomes()[-1], frozenset(modules))
+    return frozenset(modules)
+
+
+def drive(hook: Hook, folder: Path, event: dict[str, object]) -> Drive:
+    """
+    The same, with the outcome from the log.
+    """
+    modules = imported(hook, folder, event)
+    return Drive(hook.outcomes()[-1], modules)
 
 
 def heavy(modules: frozenset[str]) -> set[str]:
@@ -165,3 +175,34 @@ def test_paths_are_text(hook: Hook, tmp_path: Path, fields: dict[str, object]) -
     modules = drive(hook, tmp_path, a_stop(**fields)).modules
 
     assert not {"pathlib", "urllib", "urllib.parse", "ipaddress"} & modules
+
+
+PROJECTS = {
+    "without-settings": {},
+    "with-settings": {".claude/settings.json": '{"hooks": {"Stop": [{"command": "$HOME/.turngate/x"}]}}'},
+    "in-a-repository": {".git/HEAD": "", ".claude/settings.local.json": '{"env": {"JAVA_OPTS": "/x"}}'},
+    "in-a-worktree": {".git": "gitdir: ../main/.git/worktrees/w", "../main/.git/worktrees/w/commondir": "../.."},
+}
+
+
+@pytest.mark.parametrize("files", PROJECTS.values(), ids=PROJECTS)
+@pytest.mark.parametrize("names_home", [True, False], ids=["by-home", "by-variable"])
+def test_a_relayed_stop_imports_next_to_nothing(
+    hook: Hook, tmp_path: Path, files: dict[str, str], names_home: bool
+) -> None:
+    """
+    Not even `os`, `socket`, `json`, `re` or `typing`: each costs a good part of a bare interpreter's time.
+    """
+    for name, text in files.items():
+        file = hook.work / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    if names_home:
+        del hook.environ["TURNGATE_STATE_DIR"]
+        hook.state = hook.home / ".local" / "state" / "turngate"
+        hook.state.parent.mkdir(parents=True)
+    with RawService(hook.state, response(200, b"{}", turngate_notice="x")) as service:
+        modules = imported(hook, tmp_path, a_stop())
+
+    assert len(service.sent) == 1
+    assert modules == RELAYED

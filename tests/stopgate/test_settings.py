@@ -73,7 +73,7 @@ def test_a_bad_value_is_named_with_file_and_key(tmp_path: Path, key: str) -> Non
 
     line = str(caught.value)
     assert "\n" not in line
-    shown = "…" if key in ("judge.api_key_env", "judge.base_url") else "no\\nsuch"
+    shown = "…" if key in ("judge.api_key_env", "judge.base_url", "ledger.url") else "no\\nsuch"
     assert all(part in line for part in (environ["TURNGATE_CONFIG"], key, shown, "expected"))
 
 
