@@ -25,6 +25,9 @@ FILE_NAME: Final = "turngate.db"
 MOST_FRAMES: Final = 16_000
 """Pages in the write-ahead log, 64 MB, above which a checkpoint makes the writers wait once, so that the log begins anew."""
 
+QUEUE_S: Final = 5.0
+"""For the other threads of this process: they work, each for a millisecond or so, and what they wait for is counted apart."""
+
 _OUR_FILES: Final = ("turngate", "scripted")
 """How the names of all files begin that may stand in a state directory."""
 
@@ -42,7 +45,7 @@ class Database:
     """
     An open store. Threads may share one: writers come one after the other, and readers wait for none of them.
 
-    Whoever waits, for another process or another thread, waits `busy_timeout_s` in all.
+    Whoever waits for another process waits `busy_timeout_s`, the time included in which another thread waited for it in vain.
     """
 
     def __init__(self, path: str, connection: sqlite3.Connection, busy_timeout_s: float = 1.0) -> None:
@@ -53,6 +56,8 @@ class Database:
         self._reader: sqlite3.Connection | None = None
         self._reader_lock: Final = Lock()
         self._file: Final = _identity(path)
+        self._refused_at = 0.0
+        """When another process last kept a writer out for longer than it would wait."""
 
     @contextmanager
     def write(
@@ -70,11 +75,15 @@ class Database:
         again. The ledger's lines do without. `wait_s`: a shorter wait for others than the store's own. `alone` is for
         other databases: here every transaction is.
         """
-        wait_s = self._busy_timeout_s if wait_s is None else max(0.0, min(wait_s, self._busy_timeout_s))
-        give_up_at = time.monotonic() + wait_s
-        with self._in_turn(self._lock, wait_s), _store_errors(self.path):
+        asked_at = time.monotonic()
+        queue_s, locked_s = QUEUE_S, self._busy_timeout_s
+        if wait_s is not None:
+            queue_s = locked_s = max(0.0, min(wait_s, self._busy_timeout_s))
+        with self._in_turn(self._lock, queue_s), _store_errors(self.path):
             self._connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-            self._begin(give_up_at)
+            # The threads before this one have waited for the same lock already, if there was one.
+            waited_s = time.monotonic() - asked_at if self._refused_at > asked_at else 0.0
+            self._begin(max(0.0, locked_s - waited_s))
             try:
                 yield self._connection
                 self._connection.execute("COMMIT")
@@ -93,7 +102,7 @@ class Database:
             finally:
                 self._lock.release()
 
-        with self._in_turn(self._reader_lock, self._busy_timeout_s):
+        with self._in_turn(self._reader_lock, QUEUE_S):
             return self._rows(self._reading(), sql, values)
 
     def checkpoint(self) -> None:
@@ -138,11 +147,13 @@ class Database:
         finally:
             lock.release()
 
-    def _begin(self, give_up_at: float) -> None:
-        left_ms = max(0, round((give_up_at - time.monotonic()) * 1000))
-        self._connection.execute(f"PRAGMA busy_timeout = {left_ms}")
+    def _begin(self, wait_s: float) -> None:
+        self._connection.execute(f"PRAGMA busy_timeout = {round(wait_s * 1000)}")
         try:
             self._connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.Error:
+            self._refused_at = time.monotonic()
+            raise
         finally:
             self._connection.execute(f"PRAGMA busy_timeout = {round(self._busy_timeout_s * 1000)}")
 

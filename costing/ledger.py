@@ -58,7 +58,7 @@ class Ledger:
             _insert(transaction, "calls", {"id": call_id, **_start_columns(start)})
         return call_id
 
-    def settle_call(self, call_id: str, start: CallStart, end: CallEnd) -> str:
+    def settle_call(self, call_id: str, start: CallStart, end: CallEnd, *, wait_s: float | None = None) -> str:
         """
         Write down what came of a try, and its opening where that is missing, and give its id (`call_id`, or a new one).
 
@@ -66,7 +66,7 @@ class Ledger:
         """
         call_id = call_id or new_id(start.at)
         opening, ending = {"id": call_id, **_start_columns(start)}, _end_columns(end)
-        self._owed.write_or_owe(lambda transaction: _upsert_call(transaction, opening, ending))
+        self._owed.write_or_owe(lambda transaction: _upsert_call(transaction, opening, ending), wait_s)
         return call_id
 
     def record_decision(self, line: DecisionLine, *, wait_s: float | None = None) -> str:

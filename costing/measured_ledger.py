@@ -40,12 +40,12 @@ class MeasuredLedger(Ledger):
         super().__init__(database)
         self._watcher: Final = watcher
 
-    def settle_call(self, call_id: str, start: CallStart, end: CallEnd) -> str:
+    def settle_call(self, call_id: str, start: CallStart, end: CallEnd, *, wait_s: float | None = None) -> str:
         """
         Tell of the call, and write it down.
         """
         self._watcher.call_ended(start, end)
-        return super().settle_call(call_id, start, end)
+        return super().settle_call(call_id, start, end, wait_s=wait_s)
 
     def record_decision(self, line: DecisionLine, *, wait_s: float | None = None) -> str:
         """

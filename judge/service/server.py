@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -33,6 +35,13 @@ ANSWER_WAIT_S: Final = 10.0
 
 HEAD_LIMIT: Final = 256 * 1024
 """Bytes of a request's head: the hook's variables stand in it."""
+
+LOOK_S: Final = 5.0
+MOST_LOOKS: Final = 3
+"""
+How often a loop that does not turn is looked at, so many seconds apart, before the process ends itself: it holds the lock and the socket,
+and no other service could start.
+"""
 
 CONNECTION_LIMIT: Final = 1000
 
@@ -77,6 +86,8 @@ class Service:
         self._on_tick: Final = on_tick
         self._tick: asyncio.Future[None] | None = None
         self._running = 0
+        self._turns = 0
+        """Of the loop, about one a second."""
         self._last_request_at = time.monotonic()
         self._ends = False
         self._signals = 0
@@ -106,6 +117,7 @@ class Service:
         self._last_request_at = time.monotonic()
         _silence_loggers()
         _raise_descriptor_limit()
+        threading.Thread(target=self._watch, daemon=True).start()
         try:
             server = _Server(_config(self._counted(app, port_app or app), self.version), self)
             # Its threads are daemons, and what goes wrong in its callbacks is not told on stderr: a full table of
@@ -120,6 +132,7 @@ class Service:
         """
         Look whether there is a reason to end, and call `on_tick`.
         """
+        self._turns += 1
         if not self._claim.is_ours() or self._is_idle():
             self.stop()
         if self._on_tick is not None and (self._tick is None or self._tick.done()):
@@ -150,6 +163,18 @@ class Service:
             await asyncio.sleep(0.02)
         for connection in list(connections):
             connection.transport.abort()
+
+    def _watch(self) -> None:
+        """
+        End the process where the loop hangs for good, as when a thread died for lack of memory while the loop waited for it.
+        """
+        seen, looks = self._turns, 0
+        while not self._ends:
+            time.sleep(LOOK_S)
+            looks = looks + 1 if self._turns == seen else 0
+            seen = self._turns
+            if looks >= MOST_LOOKS and not self._ends:
+                os._exit(70)
 
     @property
     def _grace_s(self) -> float:

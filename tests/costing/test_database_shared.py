@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import turngate.costing.database
 from turngate.costing.database import FILE_NAME, Database, StoreError, open_database
 
 NOTICE = "INSERT INTO notices (session_id, kind, at) VALUES ('s', ?, '')"
@@ -53,10 +54,28 @@ def in_threads(count: int, database: Database) -> list[str]:
     return errors
 
 
-def test_a_thread_waits_for_the_others_no_longer_than_for_other_processes(database: Database) -> None:
+def test_a_thread_waits_for_the_others_longer_than_for_other_processes(database: Database) -> None:
     """
-    While one thread writes, the others give up after the busy timeout, and say that the store is busy.
+    Threads that write all get their turn, although together they take longer than a lock would be waited for.
     """
+    errors: list[list[str]] = []
+    others = threading.Thread(target=lambda: errors.append(in_threads(3, database)))
+
+    with database.write():
+        others.start()
+        others.join(0.7)
+        assert others.is_alive()
+    others.join()
+
+    assert errors == [[]]
+    assert kinds(database) == ["0", "1", "2"]
+
+
+def test_a_thread_waits_for_the_others_not_for_ever(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    One that never ends lets the others fail, in one line.
+    """
+    monkeypatch.setattr(turngate.costing.database, "QUEUE_S", 0.1)
     with database.write():
         errors = in_threads(3, database)
 

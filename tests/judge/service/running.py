@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Generator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from turngate.judge.service import server
 from turngate.judge.service.app import Handlers, HookReply, Relayed, build_app
 from turngate.judge.service.guard import on_loopback_port, on_unix_socket
 from turngate.judge.service.server import Service
@@ -259,8 +260,13 @@ def _main(folder: str, *arguments: str) -> None:
 
         resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
 
+    if "impatient" in arguments:
+        server.LOOK_S = 0.5  # pyright: ignore[reportConstantRedefinition]
+
     async def hook(relayed: Relayed) -> HookReply:
         print("asked", flush=True)
+        if relayed.body == b"hang":
+            time.sleep(3600)  # in the loop, as no handler of ours does
         with contextlib.suppress(ValueError):
             await asyncio.sleep(float(relayed.body))
         return HookReply(stdout=b'{"pid":%d}' % os.getpid())

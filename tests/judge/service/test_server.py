@@ -336,6 +336,20 @@ def test_a_worker_thread_that_hangs_does_not_keep_the_end(folder: Path, monkeypa
 # Clients that would keep it
 
 
+def test_a_loop_that_hangs_for_good_ends_the_process(folder: Path) -> None:
+    """
+    It would keep the lock and the socket, and each stop would wait for it in vain: another service can start.
+    """
+    with a_process(folder, "impatient") as process, socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(folder / SOCKET_NAME))
+        client.sendall(a_hook_request(b"hang"))
+
+        assert process.ended() == (70, b"")
+
+    with a_process(folder):
+        pass
+
+
 @pytest.mark.parametrize(
     ("before", "sent"),
     [
