@@ -56,6 +56,7 @@ class Database:
         self._reader: sqlite3.Connection | None = None
         self._reader_lock: Final = Lock()
         self._file: Final = _identity(path)
+        self._is_set: Final[dict[str, str]] = {}
         self._refused_at = 0.0
         """When another process last kept a writer out for longer than it would wait."""
 
@@ -80,7 +81,7 @@ class Database:
         if wait_s is not None:
             queue_s = locked_s = max(0.0, min(wait_s, self._busy_timeout_s))
         with self._in_turn(self._lock, queue_s), _store_errors(self.path):
-            self._connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            self._set("synchronous", "FULL" if durable else "NORMAL")
             # The threads before this one have waited for the same lock already, if there was one.
             waited_s = time.monotonic() - asked_at if self._refused_at > asked_at else 0.0
             self._begin(max(0.0, locked_s - waited_s))
@@ -98,6 +99,7 @@ class Database:
         # The writers' connection, where no other thread writes: most owners need no second one.
         if self._lock.acquire(blocking=False):
             try:
+                self._set("busy_timeout", str(round(self._busy_timeout_s * 1000)))
                 return self._rows(self._connection, sql, values)
             finally:
                 self._lock.release()
@@ -148,14 +150,19 @@ class Database:
             lock.release()
 
     def _begin(self, wait_s: float) -> None:
-        self._connection.execute(f"PRAGMA busy_timeout = {round(wait_s * 1000)}")
+        self._set("busy_timeout", str(round(wait_s * 1000)))
         try:
             self._connection.execute("BEGIN IMMEDIATE")
         except sqlite3.Error:
             self._refused_at = time.monotonic()
             raise
-        finally:
-            self._connection.execute(f"PRAGMA busy_timeout = {round(self._busy_timeout_s * 1000)}")
+
+    def _set(self, name: str, value: str) -> None:
+        # Of a hundred statements in a row these would be half.
+        if self._is_set.get(name) != value:
+            with _store_errors(self.path):
+                self._connection.execute(f"PRAGMA {name} = {value}")
+            self._is_set[name] = value
 
     def _rows(self, connection: sqlite3.Connection, sql: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
         with _store_errors(self.path):

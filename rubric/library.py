@@ -5,6 +5,7 @@ The library: a rubric's words, which are data with a name and a version.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
@@ -60,9 +61,14 @@ def load(name: str = "turn_end", folder: Path | None = None) -> Rubric:
 
     Raises `UnknownRubric` and `BadRubric`.
     """
+    return _parsed(name, *_content(name, folder))
+
+
+@lru_cache(maxsize=16)
+def _parsed(name: str, place: str, content: bytes) -> Rubric:
+    # A service loads the same words at each stop.
     import tomllib  # only a turn that is judged needs it
 
-    place, content = _content(name, folder)
     try:
         data = tomllib.loads(content.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -79,9 +85,7 @@ def _content(name: str, folder: Path | None) -> tuple[str, bytes]:
         except OSError as error:
             raise BadRubric(f"{own}: not readable: {error.strerror}") from error
 
-    from importlib.resources import files
-
-    packaged = files("turngate.rubric")
+    packaged = Path(__file__).parent
     if not (resource := packaged / f"{name}.toml").is_file():
         known = sorted(entry.name.removesuffix(".toml") for entry in packaged.iterdir() if entry.name.endswith(".toml"))
         where = f" and no {name}.toml in {folder}" if folder is not None else ""

@@ -9,13 +9,13 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from ..costing.outcomes import Outcome
 from ..costing.stamps import new_id
 from .events import Event, read_event
 from .gate import HELD_BY_ANOTHER, Reply, Store, decide, decision_line, record
+from .once import once
 from .places import config_dir, state_dir
 from .protocol import answer, style_for
 from .settings import Reading
@@ -206,7 +206,7 @@ class _Asking:
             return Judgement("no_judge", detail=self._judge.reason)
         return self._desk.ask(self._judge, turn, _stop_id(self._event, turn), started_at=self._clock.now)
 
-    @cached_property
+    @once
     def _judge(self) -> Judge | NoJudge:
         from pathlib import Path
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from functools import cached_property
 from typing import Final, NamedTuple
 
 from ..costing.database import StoreError
@@ -22,6 +21,7 @@ from ..rubric.turn import Turn, as_json
 from ..rubric.verdict import Finding
 from . import background
 from .events import STOP_EVENTS, BackgroundTask, Event
+from .once import once
 from .settings import Settings
 from .transcript import Record, launched_by, notified, read
 from .turn_count import Hold, HoldKind, TurnCount, TurnCounts, TurnKey
@@ -453,15 +453,15 @@ class _Stop:
     def _was_read(self) -> bool:
         return "_record" in self.__dict__
 
-    @cached_property
+    @once
     def _record(self) -> Record:
         return read(self._event.own_transcript, subagent=self._event.is_subagent)
 
-    @cached_property
+    @once
     def _reply(self) -> str:
         return self._record.final_reply if self._event.reply is None else self._event.reply
 
-    @cached_property
+    @once
     def _key(self) -> TurnKey:
         prompts = {*self._record.prompt_ids, self._event.prompt_id} - {""}
         return TurnKey(self._event.session_id, self._event.agent_id, self._record.human_id, frozenset(prompts))
@@ -480,7 +480,7 @@ class _Stop:
         """
         return max(self._count.spent if self._count else 0, self._record.own_holds)
 
-    @cached_property
+    @once
     def _count(self) -> TurnCount | None:
         """
         None where the count cannot be read; then nothing is held.

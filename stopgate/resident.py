@@ -9,7 +9,6 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -26,6 +25,7 @@ from ..judge.sharing import shared
 from ..judge.single_flight import SingleFlight
 from .answering import clock_since, passed_without_gate, unread_event
 from .events import STOP_EVENTS
+from .once import once
 from .places import config_dir
 from .relayed_stop import answer_relayed, failed_relayed
 from .settings import BadSetting, read_settings
@@ -143,7 +143,7 @@ class Resident:
         self._stores.pay(wait_s=wait_s)
         self._stores.close()
 
-    @cached_property
+    @once
     def _models(self) -> OpenModels:
         return OpenModels(asyncio.get_running_loop(), self.metrics.in_flight)
 
