@@ -14,11 +14,29 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from types import ModuleType
+from typing import Literal, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 PREFIX = "bench_"
 
 Figures = Mapping[str, float]
+
+
+class Goal(NamedTuple):
+    """
+    What a figure should be.
+    """
+
+    side: Literal["at most", "at least"]
+    limit: float
+
+    def told(self, value: float) -> str:
+        """
+        Say what the goal is, and whether it is met.
+        """
+        is_met = value <= self.limit if self.side == "at most" else value >= self.limit
+        return f"  {self.side} {self.limit:g}: {'met' if is_met else 'NOT met'}"
 
 
 def main(wanted: Sequence[str]) -> int:
@@ -35,8 +53,9 @@ def main(wanted: Sequence[str]) -> int:
     results: dict[str, Figures] = {}
     for name in wanted or known:
         print(f"{name} ...", file=sys.stderr, flush=True)
-        results[name] = figures(name)
-        print(table(name, results[name]), flush=True)
+        module = importlib.import_module(f"{__package__}.{PREFIX}{name}")
+        results[name] = figures(module)
+        print(table(name, results[name], goals(module)), flush=True)
     print(f"written to {kept(results, began).relative_to(ROOT)}")
     return 0
 
@@ -49,21 +68,34 @@ def names() -> list[str]:
     return sorted(name.removeprefix(PREFIX) for name in found if name.startswith(PREFIX))
 
 
-def figures(name: str) -> Figures:
+def figures(module: ModuleType) -> Figures:
     """
     Run one benchmark in a scratch folder of its own.
     """
-    module = importlib.import_module(f"{__package__}.{PREFIX}{name}")
     with tempfile.TemporaryDirectory(prefix="turngate-bench-") as scratch:
         return module.run(Path(scratch))
 
 
-def table(title: str, figures: Figures) -> str:
+def goals(module: ModuleType) -> Mapping[str, Goal]:
     """
-    Lay out the figures of one benchmark.
+    Give the goals of a benchmark, where it has some.
+    """
+    at_most: Figures = getattr(module, "AT_MOST", {})
+    at_least: Figures = getattr(module, "AT_LEAST", {})
+    return {name: Goal("at most", most) for name, most in at_most.items()} | {
+        name: Goal("at least", least) for name, least in at_least.items()
+    }
+
+
+def table(title: str, figures: Figures, goals: Mapping[str, Goal]) -> str:
+    """
+    Lay out the figures of one benchmark, each with its goal and whether it is met.
     """
     width = max(map(len, figures), default=0)
-    lines = [f"  {name:<{width}}  {value:>12,.3f}" for name, value in figures.items()]
+    lines = [
+        f"  {name:<{width}}  {value:>12,.3f}{goals[name].told(value) if name in goals else ''}"
+        for name, value in figures.items()
+    ]
     return "\n".join([title, *lines, ""])
 
 

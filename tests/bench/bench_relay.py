@@ -10,8 +10,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
@@ -19,13 +18,13 @@ from turngate.costing.database import open_database
 from turngate.costing.ledger import Ledger
 from turngate.stopgate.relay import VERSION
 
-ROOT = Path(__file__).resolve().parents[2]
+from .installed import installed, serving
+
 ROUNDS = 40
-START_WAIT_S = 30.0
 BARE = "python_nothing"
 CURL = "curl"
 
-SOURCES = ("costing", "judge", "lab", "rubric", "stopgate", "pyproject.toml", "README.md", "LICENSE")
+AT_MOST = {"hook_file_ratio": 2.0}
 EVENT = json.dumps({"hook_event_name": "Stop", "session_id": "bench", "last_assistant_message": " "}).encode()
 
 
@@ -33,12 +32,14 @@ def run(scratch: Path) -> dict[str, float]:
     """
     The figures: medians of the whole process in ms, each as a ratio to `python -I -S -c pass`, and the hook's to curl's.
     """
-    python = _installed(scratch)
+    python = installed(scratch)
     state = scratch / "s"
     environ = {"PATH": os.environ["PATH"], "HOME": str(scratch), "TURNGATE_STATE_DIR": str(state)}
-    with _service(state, environ):
+    with serving(sys.executable, state, environ):  # this environment has the libraries
         times = _interleaved_ms(_commands(python, state), environ)
-    _check(state, stops=(1 + ROUNDS) * (len(times) - 1))
+    hooks = len(times.keys() - {BARE, CURL})
+    # curl sends one and the same decision each time, and the ledger has it once.
+    _check(state, stops=(1 + ROUNDS) * hooks + (CURL in times))
 
     medians = {name: median(taken) for name, taken in times.items()}
     figures: dict[str, float] = {"rounds": ROUNDS}
@@ -47,26 +48,6 @@ def run(scratch: Path) -> dict[str, float]:
     if CURL in medians:
         figures["hook_file_to_curl_ratio"] = round(medians["hook_file"] / medians[CURL], 2)
     return figures
-
-
-def _installed(scratch: Path) -> Path:
-    """
-    Give the interpreter of an environment of its own with the wheel in it, as a user has it; the relay needs nothing else.
-    """
-    sources, wheels, folder = scratch / "sources", scratch / "wheels", scratch / "venv"
-    sources.mkdir()
-    for name in SOURCES:
-        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
-        copy(ROOT / name, sources / name)
-    python = folder / "bin" / "python"
-    for command in (
-        ["build", "--wheel", "--no-isolation", "--outdir", wheels, sources],
-        ["venv", "--without-pip", folder],
-    ):
-        subprocess.run([sys.executable, "-m", *command], check=True, capture_output=True)
-    install = ["--python", python, "install", "--no-deps", "--no-index", "--no-warn-script-location"]
-    subprocess.run([sys.executable, "-m", "pip", *install, *wheels.glob("*.whl")], check=True, capture_output=True)
-    return python
 
 
 def _commands(python: Path, state: Path) -> Mapping[str, Sequence[str]]:
@@ -89,25 +70,6 @@ def _commands(python: Path, state: Path) -> Mapping[str, Sequence[str]]:
         address = ["--unix-socket", str(state / "turngate.sock"), "http://turngate/v1/hook/claude-code"]
         commands[CURL] = [curl, "-sS", "--fail", *headers, "--data-binary", "@-", *address]
     return commands
-
-
-@contextmanager
-def _service(state: Path, environ: Mapping[str, str]) -> Generator[None]:
-    """
-    The real service, from this environment: it has the libraries.
-    """
-    command = [sys.executable, "-I", "-m", "turngate.stopgate.serving"]
-    service = subprocess.Popen(command, env=dict(environ))
-    give_up_at = time.monotonic() + START_WAIT_S
-    while not (state / "turngate.sock").exists() and time.monotonic() < give_up_at:
-        time.sleep(0.02)
-    try:
-        # It goes on importing for a while.
-        time.sleep(3)
-        yield
-    finally:
-        service.terminate()
-        service.wait(START_WAIT_S)
 
 
 def _interleaved_ms(commands: Mapping[str, Sequence[str]], environ: Mapping[str, str]) -> dict[str, list[float]]:

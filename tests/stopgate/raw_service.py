@@ -82,7 +82,7 @@ class RawService:
         head, _, body = raw.partition(b"\r\n\r\n")
         line, *lines = head.decode("ascii").split("\r\n")
         headers = dict(one.split(": ", 1) for one in lines)
-        while len(body) < int(headers["content-length"]):
+        while len(body) < int(headers.get("content-length", "0")):
             body += connection.recv(65_536)
         self.sent.append(Sent(line, headers, body))
         return self.sent[-1]
