@@ -18,8 +18,7 @@ from threading import Lock, RLock
 from typing import Any, Final, Self
 
 from .schema import SCHEMA, newer_schema, statements
-from .store import BadValue, one_line
-from .store import StoreError as StoreError  # this is where the callers of `open_database` look for it
+from .store import BadValue, StoreError, one_line
 
 FILE_NAME: Final = "turngate.db"
 MOST_FRAMES: Final = 16_000
@@ -59,6 +58,10 @@ class Database:
         self._is_set: Final[dict[str, str]] = {}
         self._refused_at = 0.0
         """When another process last kept a writer out for longer than it would wait."""
+        self._commits = 1
+        """The first are those of owners before."""
+        self._moved = 0
+        """How many of them the last checkpoint found, and moved whole."""
 
     @contextmanager
     def write(
@@ -74,7 +77,7 @@ class Database:
         A committed transaction survives the death of the process. With `durable` it also survives the death of the
         machine, for the price of one fsync: that is for the count of continuations, where a lost line could hold a turn
         again. The ledger's lines do without. `wait_s`: a shorter wait for others than the store's own. `alone` is for
-        other databases: here every transaction is.
+        other databases: here every transaction is. What went into a file that is lost was not written: it fails.
         """
         asked_at = time.monotonic()
         queue_s, locked_s = QUEUE_S, self._busy_timeout_s
@@ -88,9 +91,11 @@ class Database:
             try:
                 yield self._connection
                 self._connection.execute("COMMIT")
+                self._commits += 1
             except BaseException:
                 self._roll_back()
                 raise
+            self._check_is_there()
 
     def rows(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """
@@ -109,15 +114,21 @@ class Database:
 
     def checkpoint(self) -> None:
         """
-        Move what stands in the write-ahead log into the database, beside all who read and write.
+        Move what stands in the write-ahead log into the database, beside all who read and write; nothing where nothing came.
 
         For an owner that opened it with `checkpoints=False`, about once a second, in a thread of its own.
         """
+        commits = self._commits
+        if commits == self._moved:
+            return
+
         with _store_errors(self.path), closing(self._connect()) as connection:
-            _, frames, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            _, frames, moved = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
             if frames > MOST_FRAMES:
                 # Writers that never pause would let the log grow without end.
                 connection.execute("PRAGMA wal_checkpoint(RESTART)")
+        if moved == frames:
+            self._moved = commits
 
     def is_lost(self) -> bool:
         """
@@ -175,9 +186,12 @@ class Database:
         return self._reader
 
     def _connect(self) -> sqlite3.Connection:
+        self._check_is_there()
+        return _connected(self.path, self._busy_timeout_s)
+
+    def _check_is_there(self) -> None:
         if self.is_lost():
             raise StoreError(f"{one_line(self.path)}: was removed or replaced since it was opened")
-        return _connected(self.path, self._busy_timeout_s)
 
     def _roll_back(self) -> None:
         with suppress(sqlite3.Error):

@@ -148,6 +148,7 @@ class Ledger:
     def calls(
         self,
         *,
+        call_id: str | None = None,
         decision_id: str | None = None,
         session_id: str | None = None,
         since: datetime | None = None,
@@ -158,6 +159,7 @@ class Ledger:
         """
         where, values = _where(
             {
+                "id = ?": call_id,
                 "decision_id = ?": decision_id,
                 "session_id = ?": session_id,
                 "at >= ?": since and stamp(since),
@@ -192,6 +194,13 @@ class Ledger:
             if time is not None:
                 recent.append(RecentCall(time, outcome, took_ms))
         return recent
+
+    def endpoints_since(self, at: datetime) -> list[str]:
+        """
+        Give the endpoints that were called since then, by any process.
+        """
+        rows = self.database.rows("SELECT DISTINCT endpoint FROM calls WHERE at >= ? ORDER BY endpoint", (stamp(at),))
+        return [endpoint for (endpoint,) in rows if isinstance(endpoint, str)]
 
     def last_call_at(self, rubric_hash: str, model: str, endpoint: str) -> datetime | None:
         """
@@ -316,6 +325,12 @@ def _insert(transaction: Transaction, table: str, values: Mapping[str, object], 
 def _upsert_call(transaction: Transaction, start: Mapping[str, object], end: Mapping[str, object]) -> None:
     changed = ", ".join(f"{name} = excluded.{name}" for name in end)
     _insert(transaction, "calls", {**start, **end}, f" ON CONFLICT (id) DO UPDATE SET {changed}")
+    # One that was owed may come after its decision, which knew the human turn.
+    transaction.execute(
+        "UPDATE calls SET human_turn = (SELECT human_turn FROM decisions WHERE id = calls.decision_id)"
+        " WHERE id = ? AND EXISTS (SELECT 1 FROM decisions WHERE id = calls.decision_id)",
+        (storable(str(start["id"])),),
+    )
 
 
 def _add_decision(transaction: Transaction, values: Mapping[str, object]) -> None:

@@ -37,11 +37,16 @@ def _open_postgres(url: str, busy_timeout_s: float) -> PostgresDatabase:
         name = f"unknown scheme {scheme!r}" if found and scheme.replace("+", "").isalnum() else "no URL"
         raise StoreError(f"ledger.url: {name}: expected postgresql://user@host/database, or nothing for SQLite")
 
+    place = url.partition("://")[2].partition("/")[0]
+    if place.count("@") > 1 or not url.isprintable():
+        # What stands behind the first `@` would be taken for the host, and shown and looked up as one.
+        raise StoreError("ledger.url: no URL: in a password, write @ as %40 and / as %2F")
+
     try:
         from .postgres import PostgresDatabase
     except ImportError as exc:
         raise StoreError(
-            f"ledger.url: PostgreSQL needs psycopg ({one_line(str(exc))}): pip install 'turngate[postgres]'"
+            f"ledger.url: PostgreSQL needs psycopg ({one_line(str(exc))}): pip install 'psycopg[binary]'"
         ) from exc
 
     return PostgresDatabase(url, busy_timeout_s)

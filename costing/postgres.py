@@ -219,9 +219,12 @@ class PostgresDatabase:
     def _read(self, url: str) -> tuple[str, list[str]]:
         try:
             found = conninfo_to_dict(url)
-        except psycopg.Error:
+        except (psycopg.Error, ValueError):
             # What libpq says quotes the piece that it cannot read, which may be the password.
             raise StoreError(f"{self.path}: not a URL of PostgreSQL; write @ : / ? # in a password as %XX") from None
+
+        if not str(found.get("port", "1")).replace(",", "").isdigit():
+            raise StoreError("ledger.url: no URL of PostgreSQL: its port is no number")
 
         hidden = [str(value) for name, value in found.items() if name not in _SHOWN and value]
         secrets = {piece for value in hidden for piece in (value, *re.findall(r"\w{3,}", value.replace("-c", " ")))}

@@ -1,6 +1,6 @@
 -- Migration 1. Never edited once released: a change is a new file with the next number.
--- Both databases take it as it stands, but for two words that PostgreSQL spells otherwise (costing/postgres.py): TEXT and
--- INTEGER PRIMARY KEY.
+-- Both databases take it as it stands, but for two words that PostgreSQL spells otherwise (costing/postgres_dialect.py):
+-- TEXT and INTEGER PRIMARY KEY.
 -- Times are ISO 8601 in UTC with milliseconds, money is a plain decimal in a text column, yes and no are 1 and 0.
 
 -- `number` grows in the order of writing, where two lines have the same time.

@@ -67,8 +67,19 @@ def decision_text(decision: Decision) -> str:
         lines += ["", f"finding: {one_line(finding.fault)}{held}"]
         lines += _fields({"quote": finding.quote, "reason": finding.reason}, indent="  ")
     for call in decision.calls:
-        lines += ["", f"call: {one_line(call.id)}", *_fields(_call_fields(call), indent="  ")]
+        lines += ["", *_call_lines(call)]
     return _text(lines)
+
+
+def call_text(call: Call) -> str:
+    """
+    Give all of a call that belongs to no decision here: one that was made for another machine.
+    """
+    return _text(_call_lines(call))
+
+
+def _call_lines(call: Call) -> list[str]:
+    return [f"call: {one_line(call.id)}", *_fields(_call_fields(call), indent="  ")]
 
 
 def report_text(report: Report, *, styled: bool = False) -> str:

@@ -56,11 +56,12 @@ async def before(deadline_at: float, work: Awaitable[T]) -> T:
 
     task = asyncio.ensure_future(work)
     try:
-        await asyncio.wait({task}, timeout=max(0.0, deadline_at - time.monotonic()))
+        done, _ = await asyncio.wait({task}, timeout=max(0.0, deadline_at - time.monotonic()))
     finally:
         if not task.done():
             task.cancel()
-    if not task.done():
+    # Not `task.done()`: what is no task of its own, such as a shield, is done as soon as it is cancelled.
+    if not done:
         raise DeadlinePassed
 
     return task.result()

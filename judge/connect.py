@@ -159,7 +159,7 @@ def choose(settings: JudgeSettings, environ: Mapping[str, str], scripted: Path |
     if settings.backend == "scripted":
         if scripted is None:
             return NoJudge("judge.backend is scripted, and there is no script")
-        return Target("scripted", "scripted", str(scripted))
+        return Target("scripted", "scripted", str(scripted), endpoint_from="judge.backend")
     if settings.backend == "remote":
         return _remote(settings, environ)
     return _anthropic(settings, environ)

@@ -73,15 +73,19 @@ class OpenModels:
         try:
             return await self._judged(kind, judge, turn)
         finally:
-            self._users[kind] -= 1
+            if kind in self._users:  # not closed meanwhile, at the service's end
+                self._users[kind] -= 1
             await self._close_spare()
 
     async def _judged(self, kind: _Kind, judge: Judge, turn: Turn) -> Judgement:
         asking = judge.asking()._replace(in_flight=self._in_flight)
+        opening = self._opening(kind, judge)
         try:
-            opened = await before(judge.deadline_at, asyncio.shield(self._opened(kind, judge)))
+            opened = await before(judge.deadline_at, asyncio.shield(opening))
         except Exception as error:  # importing an SDK runs other people's code
-            self._open.pop(kind, None)
+            # One that goes on is for the next stop.
+            if opening.done():
+                self._open.pop(kind, None)
             return not_opened(asking, error)
         if judge.target.backend == "remote":
             held_back = await in_thread(judge.held_back)
@@ -95,7 +99,7 @@ class OpenModels:
         for kind in list(self._open):
             await self._close(kind)
 
-    def _opened(self, kind: _Kind, judge: Judge) -> asyncio.Task[Model | RemoteJudge]:
+    def _opening(self, kind: _Kind, judge: Judge) -> asyncio.Task[Model | RemoteJudge]:
         opening = self._open.pop(kind, None)
         if opening is None:
             opening = self._loop.create_task(in_thread(lambda: _open(judge)))

@@ -22,13 +22,20 @@ def is_gone(owner: str) -> bool:
     # On Windows, os.kill would end what it asks about.
     if os.name != "posix" or machine != _machine() or not pid.isascii() or not pid.isdigit() or int(pid) == 0:
         return False
+    return has_ended(int(pid))
+
+
+def has_ended(pid: int) -> bool:
+    """
+    Say whether a process of this machine has certainly ended.
+    """
     try:
-        os.kill(int(pid), 0)
+        os.kill(pid, 0)
     except ProcessLookupError:
         return True
     except (OSError, OverflowError):
         return False
-    return _waits_for_its_parent(int(pid))
+    return _waits_for_its_parent(pid)
 
 
 def _waits_for_its_parent(pid: int) -> bool:

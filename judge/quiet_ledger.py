@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from ..costing.database import StoreError
+from ..costing.store import StoreError
 
 if TYPE_CHECKING:
     from ..costing.ledger import Ledger

@@ -34,8 +34,8 @@ WAY_BACK_S: Final = 0.25
 SLACK_S: Final = 1.0
 """The client's own timeouts come after the deadline: a deadline that passes is no broken connection."""
 
-_PASSING: Final = (429, 502, 503, 504)
-"""Statuses after which the next try may fare better; a 500 may come after a call that was paid for."""
+_PASSING: Final = (429, 503)
+"""Statuses after which the next try may fare better. Others of a proxy may come after a call that was paid for."""
 
 for _name in ("httpx", "httpcore"):
     # Their debug lines hold headers.
@@ -120,7 +120,8 @@ class RemoteJudge:
         verdict = None if judgement.verdict is None else self._read_like_a_models(judgement.verdict)
         # The lines of its calls stand in the service's ledger: here they are only referred to.
         named = f"calls of the team's service: {', '.join(calls)}" if calls else ""
-        detail = self._line("; ".join(filter(None, (judgement.detail, named))))
+        said = f"the team's service: {judgement.detail}" if judgement.detail else ""
+        detail = self._line("; ".join(filter(None, (said, named))))
         return Judgement(judgement.outcome, verdict, detail, rubric, rubric_hash, tuple(calls))
 
     def _read_like_a_models(self, verdict: Verdict) -> Verdict:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast, get_args
 
-from ..costing.database import StoreError
+from ..costing.store import StoreError
 from ..rubric.verdict import Finding, Verdict, masked
 from .clock import utc_now
 from .judgement import Ask, AskOutcome, Judgement

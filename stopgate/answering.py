@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from ..costing.outcomes import Outcome
 from ..costing.stamps import new_id
-from .events import Event, read_event
+from .events import BadEvent, Event, read_event
 from .gate import HELD_BY_ANOTHER, Reply, Store, decide, decision_line, record
 from .once import once
 from .places import config_dir, state_dir
@@ -150,9 +150,20 @@ def passed_without_gate(
     return Answer(b"", line)
 
 
+def known_question(data: bytes, environ: Mapping[str, str]) -> Question:
+    """
+    Give what is known about an event, which may be one that cannot be read.
+    """
+    try:
+        return read_question(data, environ)
+    except BadEvent:
+        event = unread_event(environ)
+        return Question(event, trusted(environ, event.project_folders))
+
+
 def unread_event(environ: Mapping[str, str]) -> Event:
     """
-    Give what is known about an event that cannot be read.
+    Give the event that stands for one that cannot be read.
     """
     return Event("unknown", project=environ.get("CLAUDE_PROJECT_DIR", ""))
 

@@ -24,12 +24,12 @@ from ..costing.records import Decision
 from ..costing.report import WAYS, report, report_csv, report_json
 from ..costing.screen import one_line
 from ..costing.store import Store, StoreError
-from ..costing.text import decision_text, log_text, report_text
+from ..costing.text import call_text, decision_text, log_text, report_text
 from ..judge.service.sockets import CannotServe
 from .places import config_dir, state_dir
 from .service_commands import ServiceTrouble, end_service, standing, status_text
 from .serving import serve
-from .settings import BadSetting, read_settings
+from .settings import BadSetting, ledger_url, read_settings
 
 REPORT_WAIT_S = 30.0
 """For one statement of a report, on a server with the lines of years."""
@@ -74,7 +74,11 @@ def _show(asked: argparse.Namespace, environ: Mapping[str, str]) -> str:
     with _store(environ) as database:
         ledger = Ledger(database) if database else None
         decision = _find(ledger, asked.id) if ledger else None
+        # A developer's log refers to calls that a team's service made.
+        calls = ledger.calls(call_id=asked.id) if ledger and not decision else []
     _warn_of_damage(ledger)
+    if calls:
+        return call_text(calls[0])
     if decision is None:
         raise CommandError(f"no decision {asked.id!r}: `turngate log` lists the latest")
     return decision_text(decision)
@@ -122,7 +126,7 @@ def _serve(_asked: argparse.Namespace, environ: Mapping[str, str]) -> str:
 
 def _status(asked: argparse.Namespace, environ: Mapping[str, str]) -> str:
     found = standing(environ)
-    return json.dumps(found) + "\n" if asked.json else status_text(found)
+    return json.dumps(found) + "\n" if asked.json else status_text(found, environ)
 
 
 def _stop(_asked: argparse.Namespace, environ: Mapping[str, str]) -> str:
@@ -154,7 +158,12 @@ def _store(environ: Mapping[str, str]) -> Generator[Store | None]:
     if folder is None:
         raise CommandError("no home directory is known: set TURNGATE_STATE_DIR")
 
-    url = read_settings(environ).settings.ledger_url
+    try:
+        url = read_settings(environ).settings.ledger_url
+    except BadSetting as exc:
+        # Every stop passes meanwhile, and the log is where one looks for the reason.
+        _warn(str(exc))
+        url = ledger_url(environ)
     if not url and not _is_there(Path(folder)):
         yield None
         return

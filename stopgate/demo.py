@@ -274,7 +274,8 @@ def _next_steps(hook: str) -> str:
 Where to go next
   The README has the snippet for your client's settings, and what a call costs. Your hook is
   {hook}
-  Then look back with `turngate log`, `turngate show ID` and `turngate cost`.
+  Here each stop loaded the judge's SDK in a process of its own; in use a resident service does it once.
+  Then look back with `turngate log`, `turngate show ID` and `turngate cost`, which lie beside the hook.
 """
 
 

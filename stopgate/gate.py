@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
-from ..costing.database import StoreError
 from ..costing.ledger import Ledger
 from ..costing.outcomes import Outcome
 from ..costing.records import DecisionLine, FindingLine
 from ..costing.stamps import new_id
+from ..costing.store import StoreError
 from ..judge.judgement import Ask, AskOutcome, Judgement
 from ..rubric.turn import Turn, as_json
 from ..rubric.verdict import Finding

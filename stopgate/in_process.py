@@ -21,15 +21,14 @@ from .answering import (
     Clock,
     Question,
     answer_question,
+    known_question,
     passed_without_gate,
     read_question,
-    unread_event,
 )
 from .events import BadEvent
 from .gate import Reply, Store, decision_line, record
 from .places import state_dir
-from .settings import BadSetting, read_settings
-from .trust import trusted
+from .settings import BadSetting, ledger_url, read_settings
 from .turn_count import TurnCounts
 
 if TYPE_CHECKING:
@@ -48,23 +47,25 @@ def answer_event(data: bytes, environ: Mapping[str, str], clock: Clock) -> Answe
     """
     Answer one event: the bytes of standard input, as the client sent them.
     """
+    first_s = JudgeSettings().deadline_s + GRACE_S - clock.elapsed()
     try:
-        question = read_question(data, environ)
+        with _given_up_after(first_s, None, clock):
+            question = read_question(data, environ)
+        event, safe = question
+        _forget(safe.taken)
+        with _given_up_after(first_s, question, clock):
+            reading = read_settings(safe.environ, project_folders=event.project_folders)
     except BadEvent as error:
         return log_outcome("pass_not_a_turn", str(error), data, environ, clock)
-    event, safe = question
-    try:
-        with _given_up_after(JudgeSettings().deadline_s + GRACE_S - clock.elapsed(), question, clock):
-            reading = read_settings(safe.environ, project_folders=event.project_folders)
     except BadSetting as error:
         return log_outcome("pass_internal_error", str(error), data, environ, clock)
 
     deadline_at = clock.monotonic + reading.settings.judge.deadline_s
     with _given_up_after(deadline_at + GRACE_S - time.monotonic(), question, clock):
-        return answer_question(question, reading, clock, _ThisProcess(safe.taken))
+        return answer_question(question, reading, clock, _ThisProcess())
 
 
-def open_store(environ: Mapping[str, str], url: str = "", *, busy_timeout_s: float = 1.0) -> Store:
+def open_store(environ: Mapping[str, str], url: str, *, busy_timeout_s: float = 1.0) -> Store:
     """
     Open the gate's memory: the ledger of this address, else that in the state directory. Where that fails the store says why.
     """
@@ -92,21 +93,24 @@ def log_outcome(
     """
     Let the turn end without the gate, and write down why.
     """
-    try:
-        event, safe = read_question(data, environ)
-    except BadEvent:
-        event = unread_event(environ)
-        safe = trusted(environ, event.project_folders)
-    return passed_without_gate(event, outcome, detail, open_store(safe.environ), clock, decision_id)
+    event, safe = known_question(data, environ)
+    _forget(safe.taken)
+    store = open_store(safe.environ, ledger_url(safe.environ))
+    return passed_without_gate(event, outcome, detail, store, clock, decision_id)
+
+
+def _forget(taken: frozenset[str]) -> None:
+    """
+    Take the variables out of this process too: libraries read proxies, certificates and the addresses of databases by themselves.
+    """
+    for name in taken:
+        os.environ.pop(name, None)
 
 
 class _ThisProcess:
     """
-    The desk of a process that answers one event. `taken` are the variables that no library may read either.
+    The desk of a process that answers one event.
     """
-
-    def __init__(self, taken: frozenset[str]) -> None:
-        self._taken: Final = taken
 
     def open_store(self, environ: Mapping[str, str], url: str) -> Store:
         return open_store(environ, url)
@@ -114,9 +118,6 @@ class _ThisProcess:
     def ask(self, judge: Judge, turn: Turn, stop: str, *, started_at: datetime) -> Judgement:
         from ..judge.sharing import shared
 
-        # A proxy or a certificate is read by libraries, from the process's own environment.
-        for name in self._taken:
-            os.environ.pop(name, None)
         return shared(judge, stop, judge.ledger, started_at=started_at, deadline_at=judge.deadline_at)(turn)
 
     def is_heard(self) -> bool:
@@ -124,7 +125,7 @@ class _ThisProcess:
 
 
 @contextmanager
-def _given_up_after(seconds: float, question: Question, clock: Clock) -> Generator[None]:
+def _given_up_after(seconds: float, question: Question | None, clock: Clock) -> Generator[None]:
     """
     End the process, with nothing said, where the block does not end in time: a library that hangs must not trap the turn.
     """
@@ -139,9 +140,12 @@ def _given_up_after(seconds: float, question: Question, clock: Clock) -> Generat
         timer.cancel()
 
 
-def _give_up(question: Question, clock: Clock) -> None:
+def _give_up(question: Question | None, clock: Clock) -> None:
     try:
-        ledger = open_store(question.safe.environ, busy_timeout_s=0.2).ledger
+        if question is None:
+            return
+        environ = question.safe.environ
+        ledger = open_store(environ, ledger_url(environ), busy_timeout_s=0.2).ledger
         if ledger is not None:
             reply = Reply("pass_judge_timeout", detail="gave up: the gate itself did not end in time")
             record(ledger, decision_line(question.event, reply, clock.now, "", clock.elapsed() * 1000))

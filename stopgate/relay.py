@@ -15,11 +15,14 @@ import time
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
+    import signal as _signal
     from collections.abc import Mapping, Sequence
     from typing import Final, Literal
 
     Status = Literal["answered", "absent", "elsewhere", "replace", "hung_up", "broken"]
 else:
+    import _signal  # `signal` without its enumerations, which cost 3 ms
+
     try:
         import posix as os  # what `os` is made of, without the 2 ms that it costs
     except ImportError:  # Windows
@@ -31,6 +34,9 @@ VERSION: Final = "0.1.0"
 SOCKET_NAME: Final = b"/turngate.sock"
 DEADLINE_S: Final = 8.0
 """The judge's, where no variable names another. The service says so where its settings do."""
+
+LOOKING_S: Final = 5.0
+"""For the files of the project that say which service may be spoken to."""
 
 GRACE_S: Final = 0.5
 """After the deadline, for the service to say that the judge did not answer."""
@@ -112,7 +118,9 @@ def relayed_event(data: bytes, started_at: float) -> Relayed | None:
 
     from .service_folder import service_folder
 
+    end_after(LOOKING_S)
     folder = service_folder(environ)
+    end_after(0)
     if folder is None:
         return None
     found = relay(folder, data, environ, started_at)
@@ -122,6 +130,18 @@ def relayed_event(data: bytes, started_at: float) -> Relayed | None:
 
     until = _gives_up_at(data, _deadline_in(environ), started_at)
     return answered_by_a_new_service(lambda: relay(folder, data, environ, started_at), found, folder, until)
+
+
+def end_after(seconds: float) -> None:
+    """
+    End the process in silence after so long, where a disk does not answer; 0: no more.
+    """
+    _signal.signal(_signal.SIGALRM, _end)
+    _signal.setitimer(_signal.ITIMER_REAL, seconds)
+
+
+def _end(_number: int, _frame: object) -> None:
+    os._exit(0)
 
 
 def relay(folder: bytes, data: bytes, environ: Mapping[bytes, bytes], started_at: float) -> Relayed:
@@ -159,8 +179,14 @@ def _gives_up_at(data: bytes, deadline_s: float, started_at: float) -> float:
     """
     Give the time at which the relay waits no longer.
     """
-    is_tool_check = any(mark in data for mark in _TOOL_CHECKS)
-    return started_at + (TOOL_CHECK_S if is_tool_check else deadline_s + GRACE_S)
+    return started_at + (TOOL_CHECK_S if is_tool_check(data) else deadline_s + GRACE_S)
+
+
+def is_tool_check(data: bytes) -> bool:
+    """
+    Say whether the event is one before a tool. Inside of a JSON string these bytes cannot stand.
+    """
+    return any(mark in data for mark in _TOOL_CHECKS)
 
 
 def _deadline_in(environ: Mapping[bytes, bytes]) -> float:

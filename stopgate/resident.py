@@ -7,20 +7,18 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ..costing.measured_ledger import MeasuredLedger
 from ..costing.metrics import Metrics
-from ..costing.store import StoreError
 from ..judge.bounded_loop import in_thread
 from ..judge.connect import Judge, NoJudge, connect
 from ..judge.context import CallContext
 from ..judge.judgement import Judgement
 from ..judge.open_models import OpenModels
-from ..judge.service.app import HookReply, Relayed
+from ..judge.service.app import HookReply, RelayedEvent
 from ..judge.sharing import shared
 from ..judge.single_flight import SingleFlight
 from .answering import clock_since, passed_without_gate, unread_event
@@ -28,7 +26,7 @@ from .events import STOP_EVENTS
 from .once import once
 from .places import config_dir
 from .relayed_stop import answer_relayed, failed_relayed
-from .settings import BadSetting, read_settings
+from .settings import BadSetting, ledger_url, read_settings
 from .standing import Standing
 from .stores import Stores
 
@@ -61,7 +59,7 @@ class Resident:
 
     # The routes
 
-    async def hook(self, relayed: Relayed) -> HookReply:
+    async def hook(self, relayed: RelayedEvent) -> HookReply:
         """
         Decide about a stop that a hook relayed.
         """
@@ -85,7 +83,7 @@ class Resident:
         """
         if not full:
             return self._standing.in_short()
-        store = self.store(self._folder, self._own_url())
+        store = self.store(ledger_url(self._environ))
         return self._standing.in_full(store.ledger, store.error)
 
     def refused(self, detail: str) -> None:
@@ -96,7 +94,7 @@ class Resident:
         asyncio.get_running_loop().run_in_executor(
             None,
             lambda: passed_without_gate(
-                unread_event({}), "pass_service_error", detail, self.store(self._folder, ""), clock
+                unread_event({}), "pass_service_error", detail, self.store(ledger_url(self._environ)), clock
             ),
         )
 
@@ -108,7 +106,7 @@ class Resident:
 
     # What a stop needs
 
-    def store(self, folder: str, url: str) -> Store:  # noqa: ARG002
+    def store(self, url: str) -> Store:
         """
         Give an open store.
         """
@@ -136,6 +134,12 @@ class Resident:
         """
         self._stores.pay()
 
+    async def close_models(self) -> None:
+        """
+        Let go of the judges' connections.
+        """
+        await self._models.close()
+
     def end(self, *, wait_s: float) -> None:
         """
         Write down what is owed, waiting at most so long, and close all.
@@ -147,11 +151,11 @@ class Resident:
     def _models(self) -> OpenModels:
         return OpenModels(asyncio.get_running_loop(), self.metrics.in_flight)
 
-    def _answered(self, relayed: Relayed) -> HookReply:
+    def _answered(self, relayed: RelayedEvent) -> HookReply:
         try:
             return answer_relayed(relayed, self._folder, self)
         except Exception as error:
-            return failed_relayed(relayed, self._folder, self, error)
+            return failed_relayed(relayed, self, error)
 
     def _own_judge(self, started: float, seconds: float) -> Judge | NoJudge:
         try:
@@ -171,14 +175,6 @@ class Resident:
             prices_folder=Path(config) if config else None,
         )
 
-    def _own_url(self) -> str:
-        with suppress(BadSetting):
-            return read_settings(self._environ).settings.ledger_url
-        return ""
-
     def _is_breaker_open(self) -> bool:
-        for store in self._stores.opened().values():
-            with suppress(StoreError):
-                if store.ledger is not None and self._standing.breaker_open_for(store.ledger):
-                    return True
-        return False
+        ledgers = [store.ledger for store in self._stores.opened().values() if store.ledger is not None]
+        return any(self._standing.breaker_open_for(ledger) for ledger in ledgers)

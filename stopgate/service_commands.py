@@ -8,14 +8,16 @@ import json
 import os
 import signal
 import socket
+import sys
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from http.client import HTTPConnection, HTTPException
 from typing import Any, Final, cast
 
 from ..costing.screen import one_line
-from ..judge.service.sockets import LOCK_NAME, SOCKET_NAME
+from ..judge.owners import has_ended
+from ..judge.service.sockets import PATH_LIMIT, SOCKET_NAME
+from .failed_start import last_failure
 from .places import state_dir
 
 ANSWER_WAIT_S: Final = 5.0
@@ -35,6 +37,8 @@ def standing(environ: Mapping[str, str]) -> dict[str, Any] | None:
     """
     folder = _folder(environ)
     path = os.path.join(folder, SOCKET_NAME)
+    if len(os.fsencode(path)) > PATH_LIMIT:
+        return None
     connection = HTTPConnection("turngate", timeout=ANSWER_WAIT_S)
     try:
         connection.sock = _connected(path)
@@ -54,12 +58,13 @@ def standing(environ: Mapping[str, str]) -> dict[str, Any] | None:
     return cast("dict[str, Any]", found)
 
 
-def status_text(found: Mapping[str, Any] | None) -> str:
+def status_text(found: Mapping[str, Any] | None, environ: Mapping[str, str]) -> str:
     """
     Say it in lines for a person.
     """
     if found is None:
-        return "no service is running: the next stop starts one\n"
+        failure = last_failure(_folder(environ))
+        return "no service is running\n" + (f"the last start failed: {one_line(failure)}\n" if failure else "")
     return "".join(f"{name:<15}{one_line(value)}\n" for name, value in _lines(found))
 
 
@@ -67,23 +72,24 @@ def end_service(environ: Mapping[str, str]) -> str:
     """
     End the service and wait for it; running judge calls finish first. Raises `ServiceTrouble`.
     """
-    lock = os.path.join(_folder(environ), LOCK_NAME)
-    holder = _holder(lock)
-    if holder is None:
+    path = os.path.join(_folder(environ), SOCKET_NAME)
+    process = _listener(path) if len(os.fsencode(path)) <= PATH_LIMIT else None
+    if process is None:
         return "no service is running\n"
     try:
-        os.kill(holder, signal.SIGTERM)
+        os.kill(process, signal.SIGTERM)
     except ProcessLookupError:
         return "no service is running\n"
     except OSError as error:
-        raise ServiceTrouble(f"process {holder} cannot be ended: {error.strerror}") from error
+        raise ServiceTrouble(f"process {process} cannot be ended: {error.strerror}") from error
     give_up_at = time.monotonic() + END_WAIT_S
     while time.monotonic() < give_up_at:
-        if not _is_alive(holder):
-            return f"the service is ended (process {holder})\n"
+        if has_ended(process):
+            return f"the service is ended (process {process})\n"
         time.sleep(0.05)
     raise ServiceTrouble(
-        f"process {holder} has not ended after {END_WAIT_S:g} s; kill -9 {holder} loses nothing but its open calls"
+        f"process {process} has not ended after {END_WAIT_S:g} s; kill -9 {process} ends it, and loses what its ledger could not "
+        "take yet"
     )
 
 
@@ -105,34 +111,22 @@ def _connected(path: str) -> socket.socket:
     return connection
 
 
-def _holder(lock: str) -> int | None:
+def _listener(path: str) -> int | None:
     """
-    Give the process that holds the lock; None where nobody does.
+    Give the process that listens on the socket; None where nobody does.
     """
-    import fcntl
-
     try:
-        with open(lock, "rb") as file:
-            with suppress(BlockingIOError):
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                return None
-            said = file.read(20).strip()
-    except OSError:
+        with _connected(path) as connection:
+            # Three ints: process, user, group.
+            credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+    except (FileNotFoundError, ConnectionRefusedError):
         return None
-    if not said.isdigit() or int(said) < 2:
-        raise ServiceTrouble(f"{lock}: names no process")
-    return int(said)
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    # A child of ours that has ended stays in the table until it is waited for.
-    with suppress(OSError), open(f"/proc/{process}/stat", "rb") as file:
-        return file.read().rpartition(b")")[2].split()[0] != b"Z"
-    return True
+    except OSError as error:
+        raise ServiceTrouble(f"{path}: {error.strerror or error}") from error
+    process = int.from_bytes(credentials[:4], sys.byteorder)
+    if process < 2:
+        raise ServiceTrouble(f"{path}: belongs to a process of another container")
+    return process
 
 
 def _lines(found: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -149,7 +143,7 @@ def _lines(found: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("spent today", _spent(found)),
         ("breaker", "not known" if breaker is None else f"open for {', '.join(breaker)}" if breaker else "closed"),
         ("last judge", "none asked yet" if not judge else _judge(judge)),
-        ("last error", "none" if not error else "{at} {endpoint}: {outcome}: {detail}".format(**error)),
+        ("last error", "none" if not error else "{at} {what}: {detail}".format(**error)),
     ]
     if found.get("ledger") and found.get("ledger_error"):
         lines.append(("ledger error", str(found["ledger_error"])))
@@ -169,6 +163,5 @@ def _spent(found: Mapping[str, Any]) -> str:
 
 
 def _judge(judge: Mapping[str, str]) -> str:
-    origin = judge["endpoint_from"] or "the vendor's own address"
     key = f", key from {judge['key_from']}" if judge["key_from"] else ""
-    return f"{judge['model']} ({judge['backend']}) at {judge['endpoint']} by {origin}{key}"
+    return f"{judge['model']} ({judge['backend']}) at {judge['endpoint']} by {judge['endpoint_from']}{key}"

@@ -56,7 +56,8 @@ def _may_be_the_projects(variable: bytes, environ: Mapping[bytes, bytes]) -> boo
     starts = [folder for folder in (environ.get(b"CLAUDE_PROJECT_DIR"), b".") if folder]
     try:
         folders = [folder for start in starts for folder in _up_to_the_root(start)]
-        return any(_names(_content(folder + name), variable) for folder in folders for name in _CLIENT_FILES)
+        paths = [folder + name for folder in folders for name in _CLIENT_FILES]
+        return any(_is_link(path) or _names(_content(path), variable) for path in paths)
     except OSError:
         return True
 
@@ -66,7 +67,21 @@ def _names(content: bytes, variable: bytes) -> bool:
     Say whether the file may set the variable; its use in a command, as `$HOME`, does not.
     """
     text = content.replace(b"$" + variable, b"").replace(b"${" + variable, b"")
-    return variable in text or b"\\u" in text or len(content) > _LONGEST_FILE
+    # The client reads UTF-16 too, which has a NUL in each letter of ours.
+    return variable in text or b"\\u" in text or b"\0" in text or len(content) > _LONGEST_FILE
+
+
+def _is_link(path: bytes) -> bool:
+    """
+    Say whether the file or its folder is a link, which could lead to another file in each process.
+    """
+    for place in (path, path.rpartition(b"/")[0]):
+        try:
+            posix.readlink(place)
+        except OSError:
+            continue
+        return True
+    return False
 
 
 def _up_to_the_root(start: bytes) -> Iterator[bytes]:

@@ -103,6 +103,21 @@ def read_settings(environ: Mapping[str, str], *, project_folders: Sequence[str] 
     return Reading(_settings(values), tuple(notices))
 
 
+def ledger_url(environ: Mapping[str, str]) -> str:
+    """
+    Give the ledger's address as far as it can be read, whatever else is wrong with the settings.
+    """
+    try:
+        variable = variable_of("ledger.url")
+        if variable in environ:
+            return cast("str", _parsed("the environment", variable, environ[variable], "ledger.url"))
+        path = config_file(environ)
+        found = dict(_flat(_document(path))).get("ledger.url", "") if path else ""
+        return cast("str", _parsed(path or "", "ledger.url", found))
+    except BadSetting:
+        return ""
+
+
 def _document(path: str) -> Mapping[str, object]:
     try:
         content = read_small(path, _FILE_LIMIT)

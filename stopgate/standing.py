@@ -6,14 +6,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from threading import Lock
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from ..costing.amounts import plain
 from ..costing.stamps import stamp
 from ..costing.store import StoreError
-from ..judge.breaker import LOOK_BACK, is_open
+from ..judge.breaker import LOOK_BACK, OPEN_FOR, is_open
 
 if TYPE_CHECKING:
     from ..costing.latency import Percentiles
@@ -22,7 +21,15 @@ if TYPE_CHECKING:
     from ..costing.records import CallEnd, CallStart, DecisionLine
     from ..judge.connect import Judge
 
-MOST_ENDPOINTS: Final = 50
+
+VENDOR: Final = "the vendor's own address"
+
+TROUBLES: Final = frozenset(
+    (
+        *("pass_judge_timeout", "pass_judge_error", "pass_judge_unreadable", "pass_judge_refused"),
+        *("pass_state_error", "pass_service_error", "pass_internal_error"),
+    )
+)
 
 
 class Standing:
@@ -34,30 +41,25 @@ class Standing:
         self._version: Final = version
         self._metrics: Final = metrics
         self._started_at: Final = started_at
-        self._lock: Final = Lock()
-        self._endpoints: Final[dict[str, None]] = {}
         self._asked: dict[str, str] = {}
         self._last_error: dict[str, str] | None = None
 
     def decision(self, line: DecisionLine) -> None:
         """
-        Count a decision.
+        Count a decision, and remember what went wrong.
         """
         self._metrics.decision(line)
+        if line.outcome in TROUBLES:
+            self._last_error = {"at": stamp(line.at), "what": line.outcome, "detail": line.detail}
 
     def call_ended(self, start: CallStart, end: CallEnd) -> None:
         """
         Count a call, and remember what went wrong.
         """
         self._metrics.call_ended(start, end)
-        with self._lock:
-            self._endpoints.pop(start.endpoint, None)
-            self._endpoints[start.endpoint] = None
-            for spare in list(self._endpoints)[:-MOST_ENDPOINTS]:
-                del self._endpoints[spare]
-            if end.outcome != "answered":
-                error = {"at": stamp(start.at), "endpoint": start.endpoint, "outcome": end.outcome}
-                self._last_error = {**error, "detail": end.detail}
+        if end.outcome != "answered":
+            what = f"{end.outcome} at {start.endpoint}"
+            self._last_error = {"at": stamp(start.at), "what": what, "detail": end.detail}
 
     def asked(self, judge: Judge) -> None:
         """
@@ -68,7 +70,7 @@ class Standing:
             "backend": target.backend,
             "model": target.model,
             "endpoint": target.place,
-            "endpoint_from": target.endpoint_from,
+            "endpoint_from": target.endpoint_from or VENDOR,
             "key_from": target.key_variable,
         }
 
@@ -77,8 +79,8 @@ class Standing:
         Give the endpoints that are left alone now.
         """
         now = datetime.now(UTC)
-        with self._lock:
-            endpoints = list(self._endpoints)
+        # The failure that opened it may have taken as long as a deadline can be.
+        endpoints = ledger.endpoints_since(now - OPEN_FOR - timedelta(minutes=10))
         return [endpoint for endpoint in endpoints if is_open(ledger.recent_outcomes(endpoint, LOOK_BACK), now)]
 
     def in_short(self) -> Mapping[str, object]:

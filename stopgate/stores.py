@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from threading import Lock
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ..costing.closed_store import ClosedStore
 from ..costing.opening import open_ledger_store
+from ..costing.reopened_store import ReopenedStore
 from ..costing.store import StoreError
 from .gate import Store
 from .turn_count import TurnCounts
@@ -23,75 +23,88 @@ BUSY_TIMEOUT_S: Final = 0.5
 """Shorter than in a process of its own: what cannot be written now is owed, and written later."""
 
 MOST_OPEN: Final = 4
-"""Ledgers at different addresses; users have one."""
+"""Databases at different addresses; users have one."""
 
 
 class Stores:
     """
-    Opens each ledger of a state directory once, and again when its file was taken away. Threads share them.
+    Keeps one ledger for each address, whatever becomes of the database under it: what a ledger owes stays owed. Threads share them.
     """
 
     def __init__(self, folder: str, ledger_on: Callable[[Database], Ledger]) -> None:
         self._folder: Final = folder
         self._ledger_on: Final = ledger_on
-        self._open: Final[dict[str, Store]] = {}
+        self._kept: Final[dict[str, _Kept]] = {}
+        """The one asked for last is at the end."""
         self._lock: Final = Lock()
+        """Nothing that takes time is done under it."""
 
     def get(self, url: str) -> Store:
         """
-        Give the store at an address, empty for the file in the state directory; it may say why there is none.
+        Give the store at an address, empty for the file in the state directory; it may say why nothing can be read or counted there.
         """
-        found = self._open.get(url)
-        if found is not None and found.ledger is not None and not found.ledger.database.is_lost():
-            return found
-        with self._lock:
-            return self._opened_again(url, found)
+        kept = self._asked_for(url)
+        error = kept.database.reopen()
+        self._close_spare()
+        return kept.store._replace(counts=None, error=error) if error else kept.store
 
     def opened(self) -> Mapping[str, Store]:
         """
         Give the stores that are open.
         """
-        return dict(self._open)
+        return {url: kept.store for url, kept in self._all() if kept.database.is_open}
 
     def pay(self, *, wait_s: float = 0.0) -> None:
         """
         Write down what the ledgers owe, and do their upkeep.
         """
-        for store in self.opened().values():
+        for _, kept in self._all():
+            # One that owes nothing is opened by the next stop: a state directory that was removed is not made anew for nothing.
+            if kept.ledger.owed:
+                kept.database.reopen(at_once=True)
             with suppress(StoreError):
-                if store.ledger is not None:
-                    store.ledger.pay_owed(wait_s=wait_s)
-                    store.ledger.database.checkpoint()
+                kept.ledger.pay_owed(wait_s=wait_s)
+                kept.database.checkpoint()
 
     def owed(self) -> int:
         """
         Give the number of lines that could not be written yet.
         """
-        return sum(store.ledger.owed for store in self.opened().values() if store.ledger is not None)
+        return sum(kept.ledger.owed for _, kept in self._all())
 
     def close(self) -> None:
         """
         Close all.
         """
-        for url in list(self._open):
-            self._close(url)
+        for _, kept in self._all():
+            kept.database.close()
 
-    def _opened_again(self, url: str, before: Store | None) -> Store:
-        now = self._open.get(url)
-        if now is not None and now is not before:
-            return now  # another thread was faster
-        if now is not None:
-            self._close(url)
-        try:
-            database = open_ledger_store(self._folder, url, busy_timeout_s=BUSY_TIMEOUT_S, checkpoints=False)
-        except StoreError as error:
-            return Store(self._ledger_on(ClosedStore(str(error))), None, str(error))
-        self._open[url] = store = Store(self._ledger_on(database), TurnCounts(database))
-        for spare in list(self._open)[:-MOST_OPEN]:
-            self._close(spare)
-        return store
+    def _asked_for(self, url: str) -> _Kept:
+        with self._lock:
+            kept = self._kept.pop(url, None) or self._new(url)
+            self._kept[url] = kept
+        return kept
 
-    def _close(self, url: str) -> None:
-        store = self._open.pop(url)
-        if store.ledger is not None:
-            store.ledger.database.close()
+    def _new(self, url: str) -> _Kept:
+        database = ReopenedStore(
+            lambda: open_ledger_store(self._folder, url, busy_timeout_s=BUSY_TIMEOUT_S, checkpoints=False)
+        )
+        ledger = self._ledger_on(database)
+        return _Kept(database, ledger, Store(ledger, TurnCounts(database)))
+
+    def _close_spare(self) -> None:
+        opened = [kept for _, kept in self._all() if kept.database.is_open]
+        for kept in opened[:-MOST_OPEN]:
+            # One that owes stays until it has paid. A line that comes after the closing is owed, and opens it again.
+            if not kept.ledger.owed:
+                kept.database.close()
+
+    def _all(self) -> list[tuple[str, _Kept]]:
+        with self._lock:
+            return list(self._kept.items())
+
+
+class _Kept(NamedTuple):
+    database: ReopenedStore
+    ledger: Ledger
+    store: Store

@@ -18,6 +18,9 @@ from typing import Final, NamedTuple, cast
 
 from .small_files import TooLarge, read_small
 
+_MOST_STEPS: Final = 400
+"""Names on the way to a file; links that lead round have no end."""
+
 CLIENT_FILES: Final = (".claude/settings.json", ".claude/settings.local.json")
 """Both lie in the project; the second is meant to stay out of the repository, but nothing makes sure of it."""
 
@@ -55,19 +58,51 @@ def _set_by(path: str, environ: Mapping[str, str]) -> set[str]:
     """
     Give the variables that the file sets, or may set: the client may read what we cannot.
     """
+    if _is_anothers(path):
+        return set(environ)
     try:
         content = read_small(path)
     except TooLarge:
         return set(environ)
     except OSError:
         return set()
-    text = (content or b"{}").decode("utf-8-sig", "replace")
+    # The client reads UTF-16 too (measured on client 2.1.328).
+    encoding = "utf-16" if (content or b"")[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    text = (content or b"{}").decode(encoding, "replace")
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
         return set(environ) if "\\u" in text else {name for name in environ if name in text}
     variables = cast("dict[str, object]", document).get("env") if isinstance(document, dict) else None
     return set(environ).intersection(cast("dict[str, object]", variables)) if isinstance(variables, dict) else set()
+
+
+def _is_anothers(path: str) -> bool:
+    """
+    Say whether a link leads to the file through `/proc` or `/dev`, where one name is another file for each process.
+    """
+    if not (os.path.islink(path) or os.path.islink(os.path.dirname(path))):  # noqa: PTH114
+        return False
+    at, ahead = "", os.path.abspath(path).split("/")  # noqa: PTH100
+    for _ in range(_MOST_STEPS):
+        if not ahead:
+            return False
+        name, *ahead = ahead
+        if name in ("", "."):
+            continue
+        if name == "..":
+            at = at.rpartition("/")[0]
+            continue
+        step = f"{at}/{name}"
+        if step in ("/proc", "/dev"):
+            return True
+        try:
+            target = os.readlink(step)  # noqa: PTH115
+        except OSError:
+            at = step
+            continue
+        at, ahead = "" if target.startswith("/") else at, target.split("/") + ahead
+    return True
 
 
 def _up_to_the_root(folder: str) -> list[str]:

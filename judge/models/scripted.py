@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from ...costing.database import StoreError
+from ...costing.store import StoreError
 from ..errors import ModelUnavailable
 from .base import Completion
 

@@ -45,13 +45,12 @@ _LONGEST_AGE_S: Final = 3600.0
 _DEADLINE: Final = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,9})?")
 
 
-class Relayed(NamedTuple):
+class RelayedEvent(NamedTuple):
     """
     One event of the client as its hook relayed it; `unset` are the variables that the hook was asked for and that are not set.
     """
 
     body: bytes
-    version: str
     started_at: float
     """When the hook was started, on `time.monotonic`'s clock, which all processes of a machine share."""
     deadline_s: float
@@ -80,7 +79,7 @@ class Handlers(NamedTuple):
     be quick; `health(True)` and `metrics` run in a thread.
     """
 
-    hook: Callable[[Relayed], Awaitable[HookReply]]
+    hook: Callable[[RelayedEvent], Awaitable[HookReply]]
     judge: Callable[[bytes, str], Awaitable[tuple[int, bytes]]]
     """From body and content type to status and JSON."""
     health: Callable[[bool], Mapping[str, object]]
@@ -110,14 +109,17 @@ _FAULTS: Final = (Exception, asyncio.CancelledError)
 """Also work that was cancelled under a handler, or at the service's end: there is an answer all the same, if only for nobody."""
 
 
-def build_app(handlers: Handlers, version: str) -> App:
+def build_app(handlers: Handlers, version: str, *, hooks: bool) -> App:
     """
     Give the ASGI app of the service; hooks of another version than `version` are told to start another.
+
+    Without `hooks` it has no route for them: a hook's variables say which files are read, and where to send what is in them.
     """
     routes = _Routes(handlers, version)
+    hook = Route("/v1/hook/claude-code", routes.hook, methods=["POST"])
     app = Starlette(
         routes=[
-            Route("/v1/hook/claude-code", routes.hook, methods=["POST"]),
+            *([hook] if hooks else []),
             Route("/v1/judge", routes.judge, methods=["POST"]),
             Route("/healthz", routes.health, methods=["GET"]),
             Route("/metrics", routes.metrics, methods=["GET"]),
@@ -145,7 +147,9 @@ class _Routes:
         except ClientDisconnect:
             return Response()
         except _FAULTS as error:
-            self._tell(error)
+            # What the service's end cuts off is written down by the hook that hears nothing of it.
+            if not (isinstance(error, asyncio.CancelledError) and self._handlers.is_ending()):
+                self._tell(error)
             return Response()
 
     async def judge(self, request: Request) -> Response:
@@ -226,8 +230,7 @@ async def _body(request: Request, limit: int) -> bytes:
     return bytes(body)
 
 
-def _relayed(request: Request, body: bytes) -> Relayed:
-    version = _single(request, "turngate-version")
+def _relayed(request: Request, body: bytes) -> RelayedEvent:
     decision_id = _single(request, "turngate-decision")
     if not _DECISION.fullmatch(decision_id):
         raise _BadRequest("turngate-decision: not an id")
@@ -237,7 +240,7 @@ def _relayed(request: Request, body: bytes) -> Relayed:
         raise _BadRequest("turngate-deadline-s: not a number from 0.1 to 600")
     environ, unset = _variables(_single(request, "turngate-environ"))
     connected = _is_connected(request)
-    return Relayed(body, version, started_at, float(deadline), environ, connected, unset, decision_id)
+    return RelayedEvent(body, started_at, float(deadline), environ, connected, unset, decision_id)
 
 
 def _started_at(milliseconds: str) -> float:
@@ -302,7 +305,10 @@ def _encoded(text: str) -> str:
 def _no_such_route(_request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     if status == 404:
-        return _error(404, "no such route: POST /v1/hook/claude-code, POST /v1/judge, GET /healthz, GET /metrics")
+        return _error(
+            404,
+            "no such route: POST /v1/judge, GET /healthz, GET /metrics, and on the Unix socket POST /v1/hook/claude-code",
+        )
     headers = error.headers if isinstance(error, HTTPException) else None
     return _error(status, "not with this method" if status == 405 else "bad request", **(headers or {}))
 

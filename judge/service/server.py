@@ -12,7 +12,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from types import FrameType
 from typing import Any, Final
@@ -43,7 +43,11 @@ How often a loop that does not turn is looked at, so many seconds apart, before 
 and no other service could start.
 """
 
+HUNG: Final = 70
+"""The exit code of such an end (`EX_SOFTWARE` of sysexits.h)."""
+
 CONNECTION_LIMIT: Final = 1000
+"""On the socket, and as many on the port: strangers there keep no hook out."""
 
 DESCRIPTORS: Final = 8192
 """A stop may have its socket and the ledger's files open at once."""
@@ -75,15 +79,17 @@ class Service:
         deadline_s: float,
         idle_exit_s: float | None = None,
         on_tick: Callable[[], None] | None = None,
+        on_end: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         """
-        `on_tick` is called about once a second in a thread, never twice at once.
+        `on_tick` is called about once a second in a thread, never twice at once; `on_end` in the loop, after the last request.
         """
         self.version: Final = version
         self._claim: Final = claim
-        self._deadline_s: Final = deadline_s
+        self._deadline_s = deadline_s
         self._idle_exit_s = idle_exit_s
         self._on_tick: Final = on_tick
+        self._on_end: Final = on_end
         self._tick: asyncio.Future[None] | None = None
         self._running = 0
         self._turns = 0
@@ -91,6 +97,7 @@ class Service:
         self._last_request_at = time.monotonic()
         self._ends = False
         self._signals = 0
+        self._is_over = False
 
     @property
     def is_ending(self) -> bool:
@@ -98,6 +105,12 @@ class Service:
         Whether no new work is taken any more.
         """
         return self._ends
+
+    def let_run(self, deadline_s: float) -> None:
+        """
+        Give requests that have this deadline the time to end, should the service end first.
+        """
+        self._deadline_s = max(self._deadline_s, deadline_s)
 
     def stop(self) -> None:
         """
@@ -125,6 +138,7 @@ class Service:
             bounded_loop.run(server.serve(sockets=sockets))
         finally:
             self.stop()
+            self._is_over = True
             for listening in sockets:
                 listening.close()
 
@@ -163,18 +177,22 @@ class Service:
             await asyncio.sleep(0.02)
         for connection in list(connections):
             connection.transport.abort()
+        if self._on_end is not None:
+            await self._on_end()
 
     def _watch(self) -> None:
         """
         End the process where the loop hangs for good, as when a thread died for lack of memory while the loop waited for it.
         """
         seen, looks = self._turns, 0
-        while not self._ends:
+        while not self._is_over:
             time.sleep(LOOK_S)
             looks = looks + 1 if self._turns == seen else 0
             seen = self._turns
-            if looks >= MOST_LOOKS and not self._ends:
-                os._exit(70)
+            # At its end the loop does not turn, and may take as long as the requests that run.
+            patience = MOST_LOOKS + (self._grace_s // LOOK_S if self._ends else 0)
+            if looks >= patience and not self._is_over:
+                os._exit(HUNG)
 
     @property
     def _grace_s(self) -> float:
@@ -234,7 +252,8 @@ class _Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         super().connection_made(transport)
         self.app_state = {**self.app_state, IS_CONNECTED: lambda: not transport.is_closing()}
-        if len(self.connections) > CONNECTION_LIMIT:
+        self.family = transport.get_extra_info("socket").family
+        if len(self.connections) > CONNECTION_LIMIT and self._are_too_many():
             transport.abort()
         self._head_due = self.loop.call_later(HEAD_WAIT_S, transport.abort)
 
@@ -244,6 +263,9 @@ class _Connection(H11Protocol):
             self._head_due = _cancelled(self._head_due)
         elif self._head_due is None:
             self._head_due = self.loop.call_later(HEAD_WAIT_S, self.transport.abort)
+
+    def _are_too_many(self) -> bool:
+        return sum(getattr(one, "family", None) == self.family for one in self.connections) > CONNECTION_LIMIT
 
     def on_response_complete(self) -> None:
         super().on_response_complete()

@@ -35,6 +35,12 @@ class CannotServe(Exception):
         super().__init__(" ".join(text.split()))
 
 
+class AlreadyServed(CannotServe):
+    """
+    Another service runs there.
+    """
+
+
 class Claim:
     """
     The right to serve a state directory, held until it is released or the process ends; `socket` listens.
@@ -141,7 +147,7 @@ def _lock(path: str, folder: str) -> int:
         except BlockingIOError:
             holder = os.pread(lock, 20, 0).decode("ascii", "replace").strip()
             os.close(lock)
-            raise CannotServe(f"{folder}: another service is running there (process {holder or 'unknown'})") from None
+            raise AlreadyServed(f"{folder}: another service is running there (process {holder or 'unknown'})") from None
         except OSError:
             os.close(lock)
             raise

@@ -34,7 +34,6 @@ _MOST_FINDINGS: Final = 2_000
 _MOST_IDS: Final = 100
 _LONGEST_SHOWN_KEY: Final = 60
 
-Route = Callable[[bytes, str], Awaitable[tuple[int, bytes]]]
 """From a body and its content type to a status and a JSON body."""
 
 
@@ -180,19 +179,17 @@ class JudgeReply(_Strict):
         return Judgement(self.outcome, verdict, self.detail, self.rubric, self.rubric_hash, tuple(self.calls))
 
 
-def judge_route(ask: Callable[[Turn, float], Awaitable[Judgement]]) -> Route:
+async def answer_request(
+    body: bytes, content_type: str, ask: Callable[[Turn, float], Awaitable[Judgement]]
+) -> tuple[int, bytes]:
     """
-    Give the handler of `POST /v1/judge`; `ask` gets a turn and the seconds that are left for it.
+    Answer `POST /v1/judge` with a status and JSON; `ask` gets a turn and the seconds that are left for it.
     """
-
-    async def answer(body: bytes, content_type: str) -> tuple[int, bytes]:
-        try:
-            request = await in_thread(lambda: read_request(body, content_type))
-        except BadRequest as error:
-            return error.status, json.dumps({"error": error.line}).encode()
-        return 200, write_reply(await ask(request.asked(), request.deadline_s))
-
-    return answer
+    try:
+        request = await in_thread(lambda: read_request(body, content_type))
+    except BadRequest as error:
+        return error.status, json.dumps({"error": error.line}).encode()
+    return 200, write_reply(await ask(request.asked(), request.deadline_s))
 
 
 def read_request(body: bytes, content_type: str) -> JudgeRequest:

@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from turngate.costing.database import FILE_NAME, SCHEMA, Database, StoreError, open_database
+from turngate.costing.database import FILE_NAME, Database, open_database
+from turngate.costing.schema import SCHEMA
+from turngate.costing.store import StoreError
 
 NOTICE = "INSERT INTO notices (session_id, kind, at) VALUES (?, ?, '')"
 
@@ -263,7 +265,8 @@ def test_a_killed_writer_leaves_all_that_it_committed(tmp_path: Path) -> None:
 
 FILL_UNTIL_FULL = """
 import sys
-from turngate.costing.database import open_database, StoreError
+from turngate.costing.database import open_database
+from turngate.costing.store import StoreError
 try:
     with open_database(sys.argv[1]) as database:
         number = -1

@@ -9,12 +9,14 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 import turngate.costing.database
-from turngate.costing.database import FILE_NAME, Database, StoreError, open_database
+from turngate.costing.database import FILE_NAME, Database, open_database
+from turngate.costing.store import StoreError
 
 NOTICE = "INSERT INTO notices (session_id, kind, at) VALUES ('s', ?, '')"
 
@@ -134,6 +136,63 @@ def test_a_file_that_was_removed_or_replaced_is_lost(database: Database) -> None
 
     kept.rename(file)
     assert not database.is_lost()
+
+
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_what_goes_into_a_file_that_was_lost_is_not_written(database: Database, is_replaced: bool) -> None:
+    """
+    The write fails, also where the file is lost under it, so that nobody takes for kept what nobody else will read.
+    """
+    file = Path(database.path)
+
+    def lose() -> Path:
+        kept = file.rename(file.with_name("kept"))
+        if is_replaced:
+            shutil.copy(kept, file)
+        return kept
+
+    def write() -> None:
+        with database.write() as connection:
+            connection.execute(NOTICE, ("in the middle",))
+            kept.append(lose())
+
+    kept: list[Path] = []
+    with pytest.raises(StoreError, match="was removed or replaced"):
+        write()
+    with pytest.raises(StoreError, match="was removed or replaced"):
+        note(database, "after")
+
+    kept[0].rename(file)
+    note(database, "there again")
+
+
+def test_an_owner_that_wrote_nothing_does_no_checkpoint(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    It opens no file; the first one is for what owners before it left, and what was written beside a reader is tried again.
+    """
+    opened: list[str] = []
+    monkeypatch.setattr(
+        "turngate.costing.database._connected",
+        lambda path, wait_s: opened.append(path) or sqlite3.connect(path, timeout=wait_s),
+    )
+
+    def times(checkpoints: int) -> int:
+        before = len(opened)
+        for _ in range(checkpoints):
+            database.checkpoint()
+        return len(opened) - before
+
+    assert times(3) == 1
+    note(database, "first")
+    database.rows("SELECT 1")
+    assert times(3) == 1
+
+    with closing(sqlite3.connect(database.path, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM notices").fetchall()
+        note(database, "second")
+        assert times(3) == 3
+    assert times(3) == 1
 
 
 def test_an_owner_that_took_over_the_checkpoints_does_them(database: Database, tmp_path: Path) -> None:

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from turngate.costing.database import StoreError, open_database
+from turngate.costing.database import open_database
 from turngate.costing.ledger import Ledger
 from turngate.costing.records import Call, DecisionLine, Spent
+from turngate.costing.store import StoreError
 
 from .ledger_lines import NOW, a_start
 from .places import Place

@@ -39,6 +39,9 @@ def test_no_url_is_the_file_in_the_folder(tmp_path: Path) -> None:
         pytest.param(f"postgresql://u:{PLACEHOLDER}@h/db?nonsense={PLACEHOLDER}", "not a URL", id="unknown-option"),
         pytest.param(f"postgresql://u:{PLACEHOLDER}@h:port/db?{PLACEHOLDER}", "not a URL", id="option-without-value"),
         pytest.param(f"postgresql://u:%zz{PLACEHOLDER}@h/db", "not a URL", id="bad-escape"),
+        pytest.param(f"postgresql://u:p@{PLACEHOLDER}@h/db", "%40", id="at-in-the-password"),
+        pytest.param(f"postgresql://u@h:{PLACEHOLDER}/db", "port", id="password-in-place-of-the-port"),
+        pytest.param(f"postgresql://u:%ff{PLACEHOLDER}@h/db", "%XX", id="not-utf-8"),
     ],
 )
 def test_a_url_that_cannot_be_used_is_one_line_without_the_password(tmp_path: Path, url: str, says: str) -> None:
@@ -58,7 +61,6 @@ def test_a_url_that_cannot_be_used_is_one_line_without_the_password(tmp_path: Pa
         pytest.param(f"postgresql://u:{PLACEHOLDER}@h:5433/db", "postgresql://h:5433/db", id="plain"),
         pytest.param(f"postgres://h/db?password={PLACEHOLDER}", "postgresql://h/db", id="password-as-option"),
         pytest.param(f"postgresql://u:{PLACEHOLDER}@h,i:1/db", "postgresql://h,i:1/db", id="two-hosts"),
-        pytest.param(f"postgresql://u:p@{PLACEHOLDER}@h/db", "postgresql://h/db", id="at-in-the-password"),
         pytest.param(f"postgresql:///db?user=u@{PLACEHOLDER}", "postgresql://", id="at-in-an-option"),
     ],
 )
@@ -91,7 +93,7 @@ def test_a_missing_psycopg_says_what_to_install(tmp_path: Path) -> None:
         [sys.executable, "-c", WITHOUT_PSYCOPG, str(tmp_path)], stdout=subprocess.PIPE, text=True, check=True
     ).stdout
 
-    assert "pip install 'turngate[postgres]'" in told
+    assert "pip install 'psycopg[binary]'" in told
     assert told.count("\n") == 1
     assert PLACEHOLDER not in told
 

@@ -89,6 +89,23 @@ def test_the_next_line_that_can_be_written_pays_what_is_owed(impatient: Ledger, 
     assert [call.id for call in impatient.calls()] == ["c1"]
 
 
+def test_a_call_that_is_written_after_its_decision_has_its_human_turn(impatient: Ledger, place: Place) -> None:
+    """
+    The human turn is known only when the decision is made; a call of another decision keeps its own.
+    """
+    start = a_start(decision_id="d1")
+    with Holder(place), pytest.raises(StoreError):
+        impatient.settle_call("c1", start, CallEnd("answered"), wait_s=0.02)
+
+    with place.open(busy_timeout_s=5) as other:
+        Ledger(other).record_decision(DecisionLine(NOW, "Stop", "pass_clean", id="d1", human_turn="h1"))
+    assert impatient.pay_owed(wait_s=5) == 1
+    impatient.settle_call("c2", start, CallEnd("answered"))
+    impatient.settle_call("c3", a_start(decision_id="d2", human_turn="h2"), CallEnd("answered"))
+
+    assert [call.start.human_turn for call in impatient.calls()] == ["h1", "h1", "h2"]
+
+
 def test_a_decision_written_twice_is_one_line(ledger: Ledger) -> None:
     """
     A commit whose answer was lost is done again.

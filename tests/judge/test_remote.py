@@ -38,7 +38,7 @@ from turngate.judge.scripted_api import (
     Sends,
     redirects,
 )
-from turngate.judge.service.wire import judge_route, read_request, write_reply
+from turngate.judge.service.wire import answer_request, read_request, write_reply
 from turngate.judge.settings import JudgeSettings
 from turngate.rubric.turn import Facts, ToolCall, Turn
 from turngate.rubric.verdict import Finding, Verdict
@@ -57,7 +57,7 @@ def referred(judgement: Judgement = ANSWERED) -> Judgement:
     The same as the caller keeps it: its calls stand in the service's ledger, and are named in one line.
     """
     named = f"calls of the team's service: {', '.join(judgement.calls)}"
-    return judgement._replace(detail=f"{judgement.detail}; {named}" if judgement.detail else named)
+    return judgement._replace(detail=f"the team's service: {judgement.detail}; {named}" if judgement.detail else named)
 
 
 def judged(judgement: Judgement = ANSWERED) -> Sends:
@@ -117,7 +117,7 @@ def test_the_service_gets_the_turn_and_its_judgement_comes_back(turn: Turn) -> N
         return Sends(*asyncio.run(answered(json.dumps(received.body).encode(), received.headers["content-type"])))
 
     async def answered(body: bytes, content_type: str) -> tuple[int, bytes]:
-        return await judge_route(ask)(body, content_type)
+        return await answer_request(body, content_type, ask)
 
     with ScriptedService(service) as server:
         judgement = judge_at(server.url, sent, deadline_s=5.0)
@@ -209,7 +209,7 @@ def test_a_status_that_says_no_ends_in_an_error(status: int, turn: Turn) -> None
     assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize("status", [429, 502, 503, 504])
+@pytest.mark.parametrize("status", [429, 503])
 def test_a_passing_status_is_tried_again(status: int, turn: Turn) -> None:
     """
     A service that starts anew behind its proxy is asked again, within the deadline.

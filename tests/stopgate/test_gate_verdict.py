@@ -12,8 +12,9 @@ from typing import get_args
 
 import pytest
 
-from turngate.costing.database import StoreError, open_database
+from turngate.costing.database import open_database
 from turngate.costing.ledger import Ledger
+from turngate.costing.store import StoreError
 from turngate.judge.judgement import AskOutcome, Judgement
 from turngate.judge.settings import JudgeSettings
 from turngate.rubric.turn import Turn

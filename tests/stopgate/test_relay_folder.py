@@ -272,3 +272,15 @@ def test_the_quick_look_knows_all_files_that_are_not_trusted() -> None:
     quick = service_folder_module._CLIENT_FILES  # pyright: ignore[reportPrivateUsage]
 
     assert [os.fsdecode(name) for name in quick] == [f"/{name}" for name in CLIENT_FILES]
+
+
+def test_a_disk_that_does_not_answer_traps_no_turn(hook: Hook) -> None:
+    """
+    Before a service may be spoken to, files of the project are read: where that takes too long the process ends in silence.
+    """
+    hanging = (
+        "import time; from turngate.stopgate import hook, relay, service_folder; relay.LOOKING_S = 0.2; "
+        "service_folder.service_folder = lambda environ: time.sleep(3600); hook.main()"
+    )
+
+    assert hook.run(HELD, (PYTHON, "-I", "-c", hanging)) == (0, b"", b"")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from turngate.judge.service.app import HookReply, Relayed
+from turngate.judge.service.app import HookReply, RelayedEvent
 from turngate.stopgate.relayed_stop import answer_relayed
 from turngate.stopgate.resident import Resident
 
@@ -44,8 +44,8 @@ class House:
         """
         body = event if isinstance(event, bytes) else json.dumps(event).encode()
         started_at = time.monotonic() - 0.02
-        relayed = Relayed(
-            body, "0.1.0", started_at, deadline_s, {**self.environ, **(environ or {})}, lambda: is_heard, unset
+        relayed = RelayedEvent(
+            body, started_at, deadline_s, {**self.environ, **(environ or {})}, lambda: is_heard, unset
         )
         return answer_relayed(relayed, str(self.state), self.resident)
 
@@ -53,7 +53,7 @@ class House:
         """
         Outcome and detail of each decision.
         """
-        ledger = self.resident.store(str(self.state), "").ledger
+        ledger = self.resident.store("").ledger
         assert ledger is not None
         return [(decision.line.outcome, decision.line.detail) for decision in ledger.decisions()]
 

@@ -9,6 +9,8 @@ import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,12 +18,13 @@ import pytest
 
 from turngate.judge.scripted_api import ScriptedMessagesApi
 from turngate.stopgate import service_commands
+from turngate.stopgate.starting import NEVER_SERVED
 
 from .hook_runner import CLAIM, Hook, a_stop
 from .raw_service import RawService
 from .serve_process import Person, Said
 
-NONE_RUNS = "no service is running: the next stop starts one\n"
+NONE_RUNS = "no service is running\n"
 
 
 @pytest.fixture(name="person")
@@ -85,7 +88,12 @@ def test_status_says_who_was_asked_with_which_key_and_what_went_wrong(
     """
     The variable and the setting are named, never the key itself.
     """
-    hook = Hook(short_path, ANTHROPIC_API_KEY="sk-ant-the-key", TURNGATE_JUDGE_BASE_URL=api.url)
+    hook = Hook(
+        short_path,
+        ANTHROPIC_API_KEY="sk-ant-the-key",
+        TURNGATE_JUDGE_BASE_URL=api.url,
+        TURNGATE_JUDGE_DEADLINE_S="60",
+    )
     person = Person(short_path / "p", **hook.environ)
     with person.serving():
         assert hook.run(a_stop()).holds
@@ -98,7 +106,7 @@ def test_status_says_who_was_asked_with_which_key_and_what_went_wrong(
     assert "sk-ant-the-key" not in status + json.dumps(found)
     assert (found["decisions"], found["calls"], found["breaker_open"]) == (2, 2, [])
     assert found["hook_ms"]["Stop"]["p50"] <= found["hook_ms"]["Stop"]["p95"]
-    assert found["last_error"]["outcome"] == "unreadable"
+    assert found["last_error"]["what"] == "pass_judge_unreadable"
     assert float(found["spent_today_usd"]) > 0
 
 
@@ -109,7 +117,12 @@ def test_the_open_breaker_is_named_by_status_and_metrics(short_path: Path) -> No
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         nobody = f"127.0.0.1:{taken.getsockname()[1]}"
-        hook = Hook(short_path, ANTHROPIC_API_KEY="k", TURNGATE_JUDGE_BASE_URL=f"http://{nobody}")
+        hook = Hook(
+            short_path,
+            ANTHROPIC_API_KEY="k",
+            TURNGATE_JUDGE_BASE_URL=f"http://{nobody}",
+            TURNGATE_JUDGE_DEADLINE_S="60",
+        )
         person = Person(short_path / "p", **hook.environ)
         with person.serving():
             for number in range(2):
@@ -208,18 +221,40 @@ def test_a_service_that_hangs_is_told_from_none(person: Person, monkeypatch: pyt
             process.send_signal(signal.SIGCONT)
 
 
-@pytest.mark.parametrize("content", [b"", b"no number", b"1", b"-5", b"0"], ids=repr)
-def test_a_lock_that_names_no_process_ends_nobody(person: Person, content: bytes) -> None:
+def test_who_holds_the_lock_without_a_socket_is_not_ended(person: Person) -> None:
     """
-    Somebody else's file in the place of ours must not lead to a signal to a process that is not a service.
+    The number in a file may be anybody's: who is to end is who listens, and that is told by the system.
     """
     person.state.mkdir()
     lock = person.state / "turngate.service.lock"
-    lock.write_bytes(content)
+    lock.write_text(f"{os.getpid()}\n")
     with lock.open("rb") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
 
-        assert_one_line(person.run("stop"), str(lock), "names no process")
+        assert person.run("stop") == (0, "no service is running\n", "")
+
+
+def test_status_says_why_the_last_start_failed(person: Person) -> None:
+    """
+    A service that a hook starts has nobody to speak to; its reason is kept, and gone with the next that serves.
+    """
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        started = subprocess.run(
+            (sys.executable, "-I", "-m", "turngate.stopgate.serving"),
+            env={**person.environ, "TURNGATE_SERVICE_HTTP_PORT": port},
+            check=False,
+            timeout=60,
+        )
+    said = person.run("status").out
+    with person.serving():
+        assert "alive since" in person.run("status").out
+
+    assert started.returncode == NEVER_SERVED
+    assert said == f"{NONE_RUNS}the last start failed: service.http_port: port {port} of 127.0.0.1 is in use\n"
+    assert person.run("status").out == NONE_RUNS
 
 
 def test_a_lock_that_nobody_holds_is_of_a_service_that_is_gone(person: Person) -> None:

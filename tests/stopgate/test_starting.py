@@ -18,9 +18,11 @@ from typing import Any
 
 import pytest
 
+from turngate.judge.service.server import HUNG
 from turngate.stopgate.cli import main
+from turngate.stopgate.failed_start import remember_failure
 from turngate.stopgate.service_commands import standing
-from turngate.stopgate.starting import COMMAND, WAIT_S, service_environ
+from turngate.stopgate.starting import COMMAND, NEVER_SERVED, WAIT_S, service_environ
 
 from .hook_runner import HELD, PYTHON, Hook, Ran, assert_sound, ended
 from .raw_service import RawService, response
@@ -55,7 +57,7 @@ while True:
     connection, _ = server.accept()
     if way == "hangs-up":
         connection.close()
-        continue
+        sys.exit(int(answer))
     raw = b""
     while b"\\r\\n\\r\\n" not in raw:
         raw += connection.recv(65536)
@@ -81,12 +83,14 @@ class Stand:
     def __init__(self, folder: Path) -> None:
         self.hook = Hook(folder, TURNGATE_SERVICE_AUTOSTART="on")
         self.report = folder / "report.jsonl"
+        self.answer = ANSWER
+        """What the service says, or how it ends where it hangs up."""
 
     def command(self, way: str = "serves") -> tuple[str, ...]:
         """
         The hook that starts the service.
         """
-        service = ("-I", "-c", SERVICE, way, str(self.report), ANSWER.decode())
+        service = ("-I", "-c", SERVICE, way, str(self.report), self.answer.decode())
         wait_s = PATIENCE_S if way == "serves" else WAIT_S
         return (PYTHON, "-I", "-c", HOOK.format(command=service, wait_s=wait_s))
 
@@ -260,13 +264,47 @@ def test_a_service_that_came_up_meanwhile_is_used(stand: Stand) -> None:
     assert not begun.exists()
 
 
-@pytest.mark.parametrize("way", ["fails", "never-listens", "hangs-up", "another-version"])
+@pytest.mark.parametrize("way", ["fails", "never-listens", "another-version"])
 def test_without_a_usable_service_the_stop_is_decided_in_the_process(stand: Stand, way: str) -> None:
     """
-    After a second at most; what a service on its way up has broken off, it has not paid for.
+    After a second at most.
     """
     stand.assert_decided_here(stand.run(way))
     assert len(stand.services()) == 1
+
+
+def test_what_a_service_on_its_way_up_broke_off_is_decided_in_the_process(stand: Stand) -> None:
+    """
+    Its exit code says that it answered nobody, so it has paid for nothing.
+    """
+    stand.answer = str(NEVER_SERVED).encode()
+
+    stand.assert_decided_here(stand.run("hangs-up"))
+
+
+@pytest.mark.parametrize("code", [0, 1, HUNG])
+def test_what_a_new_service_broke_off_later_is_not_decided_again(stand: Stand, code: int) -> None:
+    """
+    It may have paid for an answer: the turn ends, as with any service that breaks off.
+    """
+    stand.answer = str(code).encode()
+
+    ran = stand.run("hangs-up")
+
+    assert ran.out == b""
+    assert stand.hook.outcomes() == ["pass_service_error"]
+
+
+def test_a_service_that_cannot_start_is_not_tried_again_at_once(stand: Stand) -> None:
+    """
+    Each try costs its stop up to a second; the reason is kept for a minute.
+    """
+    stand.hook.state.mkdir(mode=0o700)
+    remember_failure(str(stand.hook.state), "service.http_port: port 80 of 127.0.0.1 is in use")
+
+    stand.assert_decided_here(stand.run("answers"))
+
+    assert stand.services() == []
 
 
 def test_a_service_is_not_started_where_the_user_says_so(stand: Stand) -> None:

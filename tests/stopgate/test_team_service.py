@@ -51,6 +51,7 @@ def team_fixture(short_path: Path) -> Iterator[Team]:
             "TURNGATE_JUDGE_BASE_URL": api.url,
             "TURNGATE_SERVICE_HTTP_PORT": str(port),
             "TURNGATE_SERVICE_TOKEN": TOKEN,
+            "TURNGATE_JUDGE_DEADLINE_S": "60",
         }
         server = Person(short_path / "server", **environ)
         with server.serving():
@@ -64,7 +65,13 @@ def developer_fixture(team: Team, short_path: Path, request: pytest.FixtureReque
     """
     folder = short_path / "developer"
     folder.mkdir()
-    hook = Hook(folder, TURNGATE_JUDGE_BACKEND="remote", TURNGATE_JUDGE_BASE_URL=team.url, TURNGATE_REMOTE_TOKEN=TOKEN)
+    hook = Hook(
+        folder,
+        TURNGATE_JUDGE_BACKEND="remote",
+        TURNGATE_JUDGE_DEADLINE_S="60",
+        TURNGATE_JUDGE_BASE_URL=team.url,
+        TURNGATE_REMOTE_TOKEN=TOKEN,
+    )
     if request.param == "in-process":
         yield hook
         return
@@ -83,6 +90,8 @@ def test_a_turn_is_judged_by_the_team_and_held_on_the_developers_machine(team: T
     own = developer.log()
     assert [line["outcome"] for line in own] == ["block_verdict", "block_verdict", "pass_cap_spent"]
     assert [line["calls"] for line in own] == [[], [], []]
+    shown = team.server.run("show", own[0]["detail"].rpartition(" ")[2]).out
+    assert "claude-sonnet-5-5" in shown
     cost = json.loads(team.server.run("cost", "--json").out)
     assert cost["total"]["calls"] == 2
     assert own[0]["detail"].startswith("calls of the team's service: ")

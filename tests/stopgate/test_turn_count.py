@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turngate.costing.database import StoreError, open_database
-from turngate.costing.store import Store
+from turngate.costing.database import open_database
+from turngate.costing.store import Store, StoreError
 from turngate.stopgate.turn_count import Hold, TurnCount, TurnCounts, TurnKey
 
 from ..costing.places import BOTH, Place, a_place

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from turngate.judge.service import server
-from turngate.judge.service.app import Handlers, HookReply, Relayed, build_app
+from turngate.judge.service.app import Handlers, HookReply, RelayedEvent, build_app
 from turngate.judge.service.guard import on_loopback_port, on_unix_socket
 from turngate.judge.service.server import Service
 from turngate.judge.service.sockets import claim, listen_on_port
@@ -29,7 +29,7 @@ TOKEN = "team-token-0123456789"
 PATIENCE_S = 20.0
 """How long a test waits for what must come; nothing is concluded from how long it took."""
 
-Hook = Callable[[Relayed], Awaitable[HookReply]]
+Hook = Callable[[RelayedEvent], Awaitable[HookReply]]
 
 
 class Answer(NamedTuple):
@@ -51,14 +51,14 @@ class Running:
         self.path = path
         self.port = port
         self.service = service
-        self.relayed: list[Relayed] = []
+        self.relayed: list[RelayedEvent] = []
         self.refused: list[str] = []
         self.failed: list[BaseException] = []
         self.judged: list[tuple[bytes, str]] = []
         self.hook_is_running = threading.Event()
         self._hook = hook
 
-    async def hook(self, relayed: Relayed) -> HookReply:
+    async def hook(self, relayed: RelayedEvent) -> HookReply:
         self.relayed.append(relayed)
         self.hook_is_running.set()
         return await self._hook(relayed) if self._hook else HookReply(stdout=b'{"decision":"block"}')
@@ -182,23 +182,24 @@ def running(
     listening = listen_on_port(0) if port else None
     service = Service(held, version=VERSION, deadline_s=deadline_s, **options)
     run = Running(held.path, listening.getsockname()[1] if listening else None, service, hook)
-    app = build_app(
-        Handlers(
-            run.hook,
-            run.judge,
-            run.health,
-            run.metrics,
-            is_ending=lambda: service.is_ending,
-            on_other_version=service.stop,
-            refused=(untold or run.refused).append,
-            failed=(untold or run.failed).append,
-        ),
-        VERSION,
+    handlers = Handlers(
+        run.hook,
+        run.judge,
+        run.health,
+        run.metrics,
+        is_ending=lambda: service.is_ending,
+        on_other_version=service.stop,
+        refused=(untold or run.refused).append,
+        failed=(untold or run.failed).append,
     )
+    app = build_app(handlers, VERSION, hooks=True)
     thread = threading.Thread(
         target=service.serve,
         args=(on_unix_socket(app),),
-        kwargs={"port_socket": listening, "port_app": on_loopback_port(app, TOKEN)},
+        kwargs={
+            "port_socket": listening,
+            "port_app": on_loopback_port(build_app(handlers, VERSION, hooks=False), TOKEN),
+        },
         daemon=True,
     )
     thread.start()
@@ -263,7 +264,7 @@ def _main(folder: str, *arguments: str) -> None:
     if "impatient" in arguments:
         server.LOOK_S = 0.5  # pyright: ignore[reportConstantRedefinition]
 
-    async def hook(relayed: Relayed) -> HookReply:
+    async def hook(relayed: RelayedEvent) -> HookReply:
         print("asked", flush=True)
         if relayed.body == b"hang":
             time.sleep(3600)  # in the loop, as no handler of ours does
@@ -286,7 +287,7 @@ def _main(folder: str, *arguments: str) -> None:
         failed=lambda _error: None,
     )
     print("listens", flush=True)
-    service.serve(on_unix_socket(build_app(handlers, VERSION)))
+    service.serve(on_unix_socket(build_app(handlers, VERSION, hooks=True)))
     print("flushed", flush=True)
 
 

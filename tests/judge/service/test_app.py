@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turngate.judge.service import app
-from turngate.judge.service.app import HookReply, Relayed
+from turngate.judge.service.app import HookReply, RelayedEvent
 
 from .running import DECISION, PATIENCE_S, TOKEN, Running, a_hook_request, read_answer, running
 
@@ -56,9 +56,8 @@ def test_an_event_reaches_the_handler_as_it_was_relayed(run: Running) -> None:
 
     assert (answer.status, answer.body) == (200, b'{"decision":"block"}')
     [relayed] = run.relayed
-    assert relayed._replace(is_connected=bool) == Relayed(
+    assert relayed._replace(is_connected=bool) == RelayedEvent(
         b'{"a":1}',
-        "0.1.0",
         started_ms / 1000,
         0.5,
         {"HOME": "/home/u", "TURNGATE_X": "a&b=c%", "EMPTY": "", "RAW": "\udcff\n"},
@@ -261,7 +260,7 @@ def test_a_reply_is_status_headers_and_body(
     The handler's reply reaches the hook in headers that need no JSON to be read.
     """
 
-    async def hook(_relayed: Relayed) -> HookReply:
+    async def hook(_relayed: RelayedEvent) -> HookReply:
         return reply
 
     with running(tmp_path / "state", hook) as run:
@@ -281,7 +280,7 @@ def test_a_failing_handler_lets_the_turn_end(
     Whatever is raised, the hook gets an empty answer, the owner is told, and nothing is written to stderr.
     """
 
-    async def hook(_relayed: Relayed) -> HookReply:
+    async def hook(_relayed: RelayedEvent) -> HookReply:
         raise fault
 
     with running(tmp_path / "state", hook) as run:
@@ -301,7 +300,7 @@ def test_a_failing_log_changes_nothing(tmp_path: Path) -> None:
         def append(self, _told: object) -> None:
             raise OSError("disk full")
 
-    async def hook(_relayed: Relayed) -> HookReply:
+    async def hook(_relayed: RelayedEvent) -> HookReply:
         raise RuntimeError
 
     folder = tmp_path / "state"
@@ -331,7 +330,7 @@ def test_the_handler_sees_whether_the_hook_is_still_there(tmp_path: Path) -> Non
     """
     gone = threading.Event()
 
-    async def hook(relayed: Relayed) -> HookReply:
+    async def hook(relayed: RelayedEvent) -> HookReply:
         assert relayed.is_connected()
         while relayed.is_connected():
             await asyncio.sleep(0.005)

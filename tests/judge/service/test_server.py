@@ -16,7 +16,7 @@ import pytest
 
 from turngate.judge import bounded_loop
 from turngate.judge.service import server
-from turngate.judge.service.app import HookReply, Relayed
+from turngate.judge.service.app import HookReply, RelayedEvent
 from turngate.judge.service.server import Service
 from turngate.judge.service.sockets import SOCKET_NAME, claim, listen_on_port
 
@@ -38,7 +38,7 @@ class Gate:
     def __init__(self) -> None:
         self.opened = threading.Event()
 
-    async def __call__(self, _relayed: Relayed) -> HookReply:
+    async def __call__(self, _relayed: RelayedEvent) -> HookReply:
         while not self.opened.is_set():
             await asyncio.sleep(0.005)
         return HookReply(stdout=b"{}")
@@ -323,7 +323,7 @@ def test_a_worker_thread_that_hangs_does_not_keep_the_end(folder: Path, monkeypa
     monkeypatch.setattr(server, "CUT_AFTER_S", 0.1)
     never = threading.Event()
 
-    async def hook(_relayed: Relayed) -> HookReply:
+    async def hook(_relayed: RelayedEvent) -> HookReply:
         await asyncio.get_running_loop().run_in_executor(None, never.wait)
         return HookReply()
 
@@ -344,7 +344,7 @@ def test_a_loop_that_hangs_for_good_ends_the_process(folder: Path) -> None:
         client.connect(str(folder / SOCKET_NAME))
         client.sendall(a_hook_request(b"hang"))
 
-        assert process.ended() == (70, b"")
+        assert process.ended() == (server.HUNG, b"")
 
     with a_process(folder):
         pass
@@ -398,7 +398,7 @@ def test_a_request_that_takes_longer_than_a_head_may_is_answered(folder: Path, m
     """
     monkeypatch.setattr(server, "HEAD_WAIT_S", 0.1)
 
-    async def hook(_relayed: Relayed) -> HookReply:
+    async def hook(_relayed: RelayedEvent) -> HookReply:
         await asyncio.sleep(0.3)
         return HookReply(stdout=b"{}")
 

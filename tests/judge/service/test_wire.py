@@ -17,7 +17,7 @@ from turngate.judge.service.wire import (
     MAX_BODY_BYTES,
     BadReply,
     BadRequest,
-    judge_route,
+    answer_request,
     read_reply,
     read_request,
     write_reply,
@@ -452,4 +452,4 @@ def test_the_route_answers_a_bad_request_without_asking() -> None:
 
 
 async def _answered(ask: Any, body: bytes) -> tuple[int, bytes]:
-    return await judge_route(ask)(body, JSON)
+    return await answer_request(body, JSON, ask)

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import json
 import os
+import resource
+import select
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,10 +18,11 @@ import pytest
 
 from turngate.costing.stamps import new_id
 from turngate.judge.scripted_api import ScriptedMessagesApi
+from turngate.judge.service.server import CONNECTION_LIMIT
 
 from ...judge.service.running import a_hook_request, connect, read_all, read_answer
 from ..hook_runner import CLAIM, a_stop, assert_sound
-from .service_stage import AMPLE_S, ANSWERED, Stage, resident_peak_kb, wait_for
+from .service_stage import AMPLE_S, ANSWERED, Stage, a_closed_port, resident_peak_kb, wait_for
 
 MB = 1 << 20
 HEALTH = b"GET /healthz HTTP/1.1\r\nhost: turngate\r\n\r\n"
@@ -79,6 +82,47 @@ def test_a_client_that_stays(stage: Stage, client: Client) -> None:
         stopped = stage.stop(api, deadline_s=AMPLE_S)
         assert stopped.ran.holds
         stage.assert_survived(stopped, outcome="block_verdict", tries=[ANSWERED])
+
+
+@pytest.fixture(name="port_stage")
+def serve_on_a_port(short_path: Path) -> Iterator[Stage]:
+    """
+    A user whose service listens on a port too.
+    """
+    stage = Stage(short_path, TURNGATE_SERVICE_HTTP_PORT=a_closed_port().rpartition(":")[2])
+    stage.ready()
+    yield stage
+    stage.end()
+
+
+def test_strangers_on_the_port_that_are_as_many_as_may_be(port_stage: Stage) -> None:
+    """
+    Who comes after them to the port is turned away; the hooks on the socket are not.
+    """
+    too_many = 50
+    address = ("127.0.0.1", int(port_stage.hook.environ["TURNGATE_SERVICE_HTTP_PORT"]))
+    with descriptors(CONNECTION_LIMIT + 1000), ExitStack() as stack, ScriptedMessagesApi(otherwise=CLAIM) as api:
+        poll = select.poll()
+        for _ in range(CONNECTION_LIMIT + too_many):
+            poll.register(stack.enter_context(socket.create_connection(address)), select.POLLIN)
+        wait_for(lambda: len(poll.poll(0)) >= too_many)
+        stopped = port_stage.stop(api, deadline_s=AMPLE_S)
+
+        assert stopped.ran.holds
+        port_stage.assert_survived(stopped, outcome="block_verdict", tries=[ANSWERED])
+
+
+@contextmanager
+def descriptors(number: int) -> Generator[None]:
+    """
+    Let this process have so many.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if resource.RLIM_INFINITY != hard < number:
+        pytest.skip(f"this process may not open {number} files")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, number), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_clients_that_hang_up_before_they_are_answered(stage: Stage) -> None:
@@ -201,12 +245,13 @@ def test_a_descriptor_limit_that_is_reached(stage: Stage) -> None:
 @pytest.mark.parametrize("left", [1, 2, 3])
 def test_a_descriptor_limit_that_is_reached_by_the_stop_itself(stage: Stage, left: int) -> None:
     """
-    A stop that is accepted, and for whose files and call there are no descriptors left, passes.
+    A stop that is accepted, and for whose files there are no descriptors left, passes and asks nobody; with one more it is judged once.
     """
     with ScriptedMessagesApi(otherwise=CLAIM) as api, stage.descriptors_left(left):
         stopped = stage.stop(api, deadline_s=AMPLE_S)
 
-    tries = stage.tries({stopped.session})
-    assert stopped.ran.holds is (ANSWERED in tries)
-    outcomes = ("pass_internal_error", "pass_judge_error", "block_verdict")
-    stage.assert_survived(stopped, outcome=outcomes, tries=tries)
+    asked = len(api.requests)
+    assert asked == (0 if left == 1 else 1)
+    assert stopped.ran.holds is (asked == 1)
+    outcome = "block_verdict" if asked else "pass_internal_error"
+    stage.assert_survived(stopped, outcome=outcome, tries=[ANSWERED] * asked)

@@ -13,8 +13,11 @@ from ..hook_runner import CLAIM, PYTHON, RUNNING_TASK
 from .service_stage import ANSWERED, Stage, thaw, wait_for, waiting_at
 from .test_upstream import A_CLAIM
 
-LONG_S = 60.0
+LONG_S = 30.0
 """A machine with two cores takes seconds to start two hundred processes."""
+
+MOSTLY = 0.95
+"""The rest may find the store busy for too long."""
 
 PATIENT = (PYTHON, "-I", "-c", "from turngate.stopgate import hook; hook.INPUT_WAIT_S = 60; hook.main()")
 """The hook, but that it waits for its input until all the others have started too."""
@@ -102,14 +105,15 @@ def test_stops_of_one_turn_without_end(stage: Stage) -> None:
 
 def test_200_parallel_turns(stage: Stage, record_property: Callable[[str, object], None]) -> None:
     """
-    Each of them is judged by a call of its own, and held unless the store has no time to count it.
+    Each of them is judged by a call of its own, and held; few may pass because the store has no time to count them.
     """
     turns = 200
     with ScriptedMessagesApi(otherwise=Says(A_CLAIM, delay_s=0.5)) as api, ThreadPoolExecutor(turns) as pool:
         stopped = list(pool.map(lambda _: stage.stop(api, deadline_s=LONG_S), range(turns)))
 
     held = sum(one.ran.holds for one in stopped)
-    record_property("figure", f"{held} of {turns} held")
-    assert held
+    p95_s = sorted(one.took_s for one in stopped)[int(MOSTLY * turns)]
+    record_property("figure", f"{held} of {turns} held, 95 % of the hooks took less than {p95_s:.1f} s")
+    assert held >= MOSTLY * turns
     assert len(api.requests) == turns
     stage.assert_survived(*stopped, outcome=("block_verdict", "pass_state_error"), tries=[ANSWERED] * turns)

@@ -83,9 +83,9 @@ def test_told_to_end_in_the_middle_of_a_call_that_is_not_answered(stage: Stage) 
 
 def test_told_twice_to_end_in_the_middle_of_a_call(stage: Stage) -> None:
     """
-    The second time it ends at once; the turn ends.
+    The second time it ends at once; the turn ends, and has one line, by whoever of the two wrote it.
     """
-    process = stage.pid
+    process, before = stage.pid, len(stage.hook.log())
     with ScriptedMessagesApi() as api:
         stop = MidCall(stage, api, deadline_s=AMPLE_S)
         kill(process, signal.SIGTERM)
@@ -96,6 +96,8 @@ def test_told_twice_to_end_in_the_middle_of_a_call(stage: Stage) -> None:
         stop.judge.answer()
 
     assert stopped.ran.out == b""
+    # Neither the hook nor the service is there any more: nothing comes later, nor under no session's name.
+    assert len(stage.hook.log()) == before + 1
     outcomes = ("pass_service_error", "pass_judge_error")
     stage.assert_survived(stopped, outcome=outcomes, tries=[KILLED], same_service=False)
 

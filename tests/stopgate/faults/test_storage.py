@@ -167,7 +167,8 @@ def test_state_directory_removed_while_idle(stage: Stage) -> None:
 
 def test_state_directory_removed_in_the_middle_of_a_call(stage: Stage) -> None:
     """
-    What would be counted where nobody looks is not held: the same turn would be held without end.
+    What would be counted where nobody looks is not held: the same turn would be held without end. The call was paid for all the same, and
+    is in the new ledger.
     """
     with ScriptedMessagesApi(otherwise=CLAIM) as api:
         stop = MidCall(stage, api, deadline_s=AMPLE_S)
@@ -179,8 +180,9 @@ def test_state_directory_removed_in_the_middle_of_a_call(stage: Stage) -> None:
 
         again = [stage.stop(api, session=stop.session, deadline_s=AMPLE_S) for _ in range(3)]
     assert [one.ran.holds for one in again] == [True, True, False]
-    outcomes = ("block_verdict", "pass_cap_spent")
-    stage.assert_survived(*again, outcome=outcomes, tries=[ANSWERED, ANSWERED])
+    outcomes = ("pass_state_error", "block_verdict", "pass_cap_spent")
+    stage.assert_survived(stopped, *again, outcome=outcomes, tries=[ANSWERED] * 3)
+    assert len(api.requests) == 3
 
 
 def test_store_removed_while_the_service_runs(stage: Stage) -> None:
