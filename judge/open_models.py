@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .models.base import Model
     from .remote import RemoteJudge
 
-MOST_OPEN: Final = 32
+MOST_OPEN: Final = 8
 """Each has a pool of connections; whoever uses more endpoints or keys at once opens some of them again."""
 
 WRITING_S: Final = 2.0

@@ -120,7 +120,10 @@ def _warn_of_damage(ledger: Ledger | None) -> None:
 
 
 def _serve(_asked: argparse.Namespace, environ: Mapping[str, str]) -> str:
-    serve(environ, _print)
+    try:
+        serve(environ, _print)
+    except (RuntimeError, MemoryError) as exc:  # no thread, or no memory
+        raise CommandError(f"the service cannot run: {exc}") from exc
     return ""
 
 

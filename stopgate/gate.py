@@ -278,6 +278,9 @@ class _Stop:
         # Putting the turn together costs more than all else; it is spared where nobody can be asked.
         if held_back := self._held_back():
             return self._unjudged(held_back)
+        if owing := self._owing():
+            # Nothing could be held, and no budget would know of the call.
+            return Reply("pass_state_error", detail=f"{owing}: cannot be written; nobody is asked until it can be")
         self._await_reply()
         if nothing := self._nothing_to_judge():
             return nothing
@@ -290,6 +293,16 @@ class _Stop:
         if self._settings.record_turns:
             self._record_turn(turn)
         return self._verdict(judgement, turn)
+
+    def _owing(self) -> str:
+        """
+        Name the ledger where it still owes lines of stops before.
+        """
+        ledger = self._store.ledger
+        if ledger is None or not ledger.owed:
+            return ""
+        ledger.pay_owed()
+        return ledger.database.path if ledger.owed else ""
 
     def _turn(self) -> Turn:
         from .evidence import build_turn

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Final
 
 _CLIENT_FILES: Final = (b"/.claude/settings.json", b"/.claude/settings.local.json")
+_LONGEST_PATH: Final = 4096
 _LONGEST_FILE: Final = 100_000
 """In bytes; settings have some thousands."""
 
@@ -54,6 +55,8 @@ def _named(environ: Mapping[bytes, bytes]) -> tuple[bytes, bytes]:
 
 def _may_be_the_projects(variable: bytes, environ: Mapping[bytes, bytes]) -> bool:
     starts = [folder for folder in (environ.get(b"CLAUDE_PROJECT_DIR"), b".") if folder]
+    if any(len(folder) > _LONGEST_PATH for folder in starts):
+        return True
     try:
         folders = [folder for start in starts for folder in _up_to_the_root(start)]
         paths = [folder + name for folder in folders for name in _CLIENT_FILES]

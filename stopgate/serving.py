@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import os
 import re
+import signal
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from threading import Thread, Timer
@@ -175,6 +176,8 @@ def main() -> None:
         has_served = True
 
     try:
+        # Whoever started the client may have kept signals from it, and so from its hooks: this process is ended by one.
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
         serve(os.environ, on_ready=ready)
     except AlreadyServed:
         code = 0

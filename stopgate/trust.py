@@ -18,6 +18,9 @@ from typing import Final, NamedTuple, cast
 
 from .small_files import TooLarge, read_small
 
+_LONGEST_PATH: Final = 4096
+"""The system takes no longer one (PATH_MAX of Linux)."""
+
 _MOST_STEPS: Final = 400
 """Names on the way to a file; links that lead round have no end."""
 
@@ -87,7 +90,7 @@ def _is_anothers(path: str) -> bool:
     for _ in range(_MOST_STEPS):
         if not ahead:
             return False
-        name, *ahead = ahead
+        name, ahead = ahead[0], ahead[1:]
         if name in ("", "."):
             continue
         if name == "..":
@@ -111,7 +114,12 @@ def _up_to_the_root(folder: str) -> list[str]:
 
     The user's own home is left out: what lies in its `.claude` is the user's.
     """
-    folder = os.path.realpath(folder)
+    if len(folder) > _LONGEST_PATH:
+        return []
+    try:
+        folder = os.path.realpath(folder)
+    except OSError:  # a place below `/proc` that nobody may look into
+        return []
     found: list[str] = []
     while True:
         found.append(folder)

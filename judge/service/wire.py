@@ -17,6 +17,7 @@ from ...rubric.turn import Check, Facts, ToolCall, Turn, as_json
 from ...rubric.verdict import Finding, Verdict
 from ..bounded_loop import in_thread
 from ..judgement import AskOutcome, Judgement
+from .error_line import error_line
 
 VERSION: Final = 1
 MAX_BODY_BYTES: Final = 1_000_000
@@ -188,8 +189,8 @@ async def answer_request(
     try:
         request = await in_thread(lambda: read_request(body, content_type))
     except BadRequest as error:
-        return error.status, json.dumps({"error": error.line}).encode()
-    return 200, write_reply(await ask(request.asked(), request.deadline_s))
+        return error.status, error_line(error.line)
+    return 200, write_reply(await ask(request.asked(), request.deadline_s)) + b"\n"
 
 
 def read_request(body: bytes, content_type: str) -> JudgeRequest:
