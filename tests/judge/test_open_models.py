@@ -151,3 +151,19 @@ def test_models_that_nobody_uses_are_closed(ask_as: AskAs, monkeypatch: pytest.M
         assert ask_as(api.url, model="model-0").outcome == "answered"
 
     assert (connected, api.accepted) == (4, 5)
+
+
+@pytest.mark.parametrize("key", ["token", "output", "k"])
+def test_a_word_for_a_key_takes_nothing_with_it(ask_as: AskAs, ledger: Ledger, key: str) -> None:
+    """
+    Local endpoints are given any word for a key: usage and verdict have the same words in them.
+    """
+    with ScriptedMessagesApi(otherwise=CLAIM) as api:
+        judgement = ask_as(api.url, key)
+
+    assert judgement.verdict is not None
+    assert judgement.verdict.findings[0].quote == "All tests pass."
+    [call] = ledger.calls()
+    assert call.end is not None
+    assert call.end.usage is not None
+    assert call.end.cost_usd is not None

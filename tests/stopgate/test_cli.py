@@ -422,3 +422,29 @@ def test_help_that_nobody_reads_is_no_error(environ: dict[str, str], arguments: 
     os.close(theirs)
 
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_bad_setting_hides_no_log(filled: dict[str, str]) -> None:
+    """
+    Every stop passes meanwhile, and this is where one looks for the reason: it is named, and the log is shown.
+    """
+    ran = run(["log", "--json"], filled | {"TURNGATE_GATE_MODE": "sometimes"})
+
+    assert ran.returncode == 0
+    assert len(ran.stdout.splitlines()) == 3
+    assert ran.stderr.count("\n") == 1
+    assert "TURNGATE_GATE_MODE" in ran.stderr
+
+
+def test_a_call_of_no_decision_is_shown_by_its_own_id(environ: dict[str, str]) -> None:
+    """
+    A developer's log names the calls that a team's service made; on the server they stand for themselves.
+    """
+    with open_database(environ["TURNGATE_STATE_DIR"]) as database:
+        call_id = Ledger(database).open_call(CallStart(AT, "anthropic", "claude-sonnet-5-5"))
+
+    ran = run(["show", call_id], environ)
+
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert f"call: {call_id}" in ran.stdout
+    assert "never ended" in ran.stdout

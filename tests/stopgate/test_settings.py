@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from turngate.stopgate.settings import KEYS, BadSetting, Settings, read_settings, variable_of
+from turngate.stopgate.settings import KEYS, BadSetting, Settings, ledger_url, read_settings, variable_of
 
 
 @pytest.fixture(name="project")
@@ -245,3 +245,30 @@ def test_a_budget_is_a_plain_amount(tmp_path: Path) -> None:
     judge = read_settings(environ).settings.judge
 
     assert (judge.usd_per_day, judge.usd_per_session) == ("2.5", "0.5")
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        '[ledger]\nurl = "postgresql://db/t"\n[gate]\nmode = "sometimes"\n',
+        '[ledger]\nurl = "postgresql://db/t"\n[judge]\ndeadline_s = "soon"\n',
+    ],
+)
+def test_the_ledgers_address_is_known_whatever_else_is_wrong(tmp_path: Path, document: str) -> None:
+    """
+    A stop that passes for a bad setting is written down where the others are.
+    """
+    environ = user_environment(tmp_path, document)
+
+    with pytest.raises(BadSetting):
+        read_settings(environ)
+    assert ledger_url(environ) == "postgresql://db/t"
+    assert ledger_url(environ | {"TURNGATE_LEDGER_URL": "postgresql://other/t"}) == "postgresql://other/t"
+
+
+@pytest.mark.parametrize("document", ["", "no TOML", '[ledger]\nurl = "mysql://db"\n'])
+def test_an_address_that_cannot_be_read_is_none(tmp_path: Path, document: str) -> None:
+    """
+    Then the file in the state directory is all there is.
+    """
+    assert ledger_url(user_environment(tmp_path, document)) == ""

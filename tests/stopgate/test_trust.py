@@ -197,3 +197,10 @@ def test_a_link_to_settings_elsewhere_is_read_where_it_leads(project: Path, tmp_
     safe = trusted({**OWN, **EVIL}, [str(project)])
 
     assert safe.taken == {"ANTHROPIC_BASE_URL"}
+
+
+def test_a_folder_that_no_system_takes_is_no_folder() -> None:
+    """
+    A path that is longer than any has no settings in it, and costs no time.
+    """
+    assert dict(trusted({**OWN}, ["/x" * 60_000]).environ) == OWN
