@@ -334,8 +334,11 @@ def _upsert_call(transaction: Transaction, start: Mapping[str, object], end: Map
 
 
 def _add_decision(transaction: Transaction, values: Mapping[str, object]) -> None:
-    # It is there already where a commit was done whose answer got lost.
-    _insert(transaction, "decisions", values, " ON CONFLICT (id) DO NOTHING")
+    # It is there already where a commit was done whose answer got lost; or the service wrote it and died before its hook heard of it:
+    # then the hook says what became of the stop.
+    is_known = "UPDATE SET outcome = excluded.outcome, detail = excluded.detail"
+    otherwise = is_known if values["outcome"] == "pass_service_error" else "NOTHING"
+    _insert(transaction, "decisions", values, f" ON CONFLICT (id) DO {otherwise}")
     # The human turn is known only when the transcript was read, after the calls were opened.
     transaction.execute(
         "UPDATE calls SET human_turn = ? WHERE decision_id = ?",

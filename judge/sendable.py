@@ -10,7 +10,8 @@ from typing import Final, TypeVar
 
 from ..rubric.masking import clean, cut, mask
 from ..rubric.turn import Facts, ToolCall, Turn, as_json
-from .service.wire import LONGEST_LINE, LONGEST_TEXT, MAX_BODY_BYTES, MOST_CALLS, MOST_LINES
+from .service.limits import MAX_BODY_BYTES
+from .service.wire import LONGEST_LINE, LONGEST_TEXT, MOST_CALLS, MOST_LINES
 
 T = TypeVar("T")
 

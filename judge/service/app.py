@@ -25,11 +25,10 @@ from starlette.routing import Route
 from ..bounded_loop import in_thread
 from .error_line import ERROR_TYPE, error_line
 from .guard import KNOWN, App
+from .limits import MAX_BODY_BYTES
 
 HOOK_BODY_LIMIT: Final = 4 * 1024 * 1024 + 64 * 1024
 """A little more than the hook reads of its input."""
-
-JUDGE_BODY_LIMIT: Final = 1024 * 1024
 
 BODY_WAIT_S: Final = 5.0
 """A body is sent at once; who does not is not waited for."""
@@ -154,7 +153,7 @@ class _Routes:
 
     async def judge(self, request: Request) -> Response:
         try:
-            body = await _body(request, JUDGE_BODY_LIMIT)
+            body = await _body(request, MAX_BODY_BYTES)
             if self._handlers.is_ending():
                 return _ending()
             status, answer = await self._handlers.judge(body, request.headers.get("content-type", ""))
@@ -162,7 +161,7 @@ class _Routes:
         except _TooSlow:
             return _error(408, f"the body did not come within {BODY_WAIT_S:g} s")
         except _TooLong:
-            return _error(413, f"the body has more than {JUDGE_BODY_LIMIT} bytes")
+            return _error(413, f"the body is longer than {MAX_BODY_BYTES:,} bytes")
         except ClientDisconnect:
             return Response()
         except _FAULTS as error:

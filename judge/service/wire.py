@@ -18,9 +18,9 @@ from ...rubric.verdict import Finding, Verdict
 from ..bounded_loop import in_thread
 from ..judgement import AskOutcome, Judgement
 from .error_line import error_line
+from .limits import MAX_BODY_BYTES
 
 VERSION: Final = 1
-MAX_BODY_BYTES: Final = 1_000_000
 LONGEST_TEXT: Final = 400_000
 """In characters, as all lengths here. A prompt or reply as the gate keeps it has some 300,000 at most."""
 LONGEST_LINE: Final = 2_000

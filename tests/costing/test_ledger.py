@@ -187,3 +187,18 @@ def test_the_end_of_a_call_brings_its_beginning_where_that_is_missing(ledger: Le
         (opened, CallEnd("answered")),
         (missing, CallEnd("timeout")),
     ]
+
+
+def test_the_hook_has_the_last_word_on_what_became_of_a_stop(ledger: Ledger) -> None:
+    """
+    A service that wrote its hold down and died held nobody; a late line of a service changes nothing.
+    """
+    held = DecisionLine(NOW, "Stop", "block_verdict", id="one", spent=1)
+    unheard = DecisionLine(NOW, "Stop", "pass_service_error", id="one", detail="the service hung up")
+
+    for line in (held, unheard, held):
+        ledger.record_decision(line)
+
+    [decision] = ledger.decisions()
+    assert (decision.line.outcome, decision.line.detail) == ("pass_service_error", "the service hung up")
+    assert decision.line.spent == 1

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turngate.judge.sendable import sendable
-from turngate.judge.service.wire import MAX_BODY_BYTES, read_request, write_request
+from turngate.judge.service.limits import MAX_BODY_BYTES
+from turngate.judge.service.wire import read_request, write_request
 from turngate.rubric.library import load
 from turngate.rubric.render import render
 from turngate.rubric.turn import Check, Facts, ToolCall, Turn, as_json

@@ -169,7 +169,7 @@ def _changed(**fields: object) -> bytes:
             "turn.reply",
             id="huge-field",
         ),
-        pytest.param(b"[" * 2_000_000, "application/json", 413, "1048576", id="huge-body"),
+        pytest.param(b"[" * 2_000_000, "application/json", 413, "1,000,000", id="huge-body"),
     ],
 )
 def test_bad_input_gets_one_clear_line(team: Team, body: bytes, content_type: str, status: int, words: str) -> None:

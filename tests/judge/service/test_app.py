@@ -368,9 +368,9 @@ def test_a_long_body_for_the_judge_is_413(run: Running, client: httpx.Client, on
         caller = tcp if on_port else client
         refused = caller.post(url, content=body, headers=headers)
 
-        assert (refused.status_code, refused.json()) == (413, {"error": "the body has more than 1048576 bytes"})
+        assert (refused.status_code, refused.json()) == (413, {"error": "the body is longer than 1,000,000 bytes"})
         assert run.judged == []
-        assert caller.post(url, content=body[:MB], headers=headers).status_code == 200
+        assert caller.post(url, content=body[:1_000_000], headers=headers).status_code == 200
 
 
 def test_a_fault_of_ours_is_500_in_one_line(

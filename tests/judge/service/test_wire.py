@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turngate.judge.judgement import AskOutcome, Judgement
+from turngate.judge.service.limits import MAX_BODY_BYTES
 from turngate.judge.service.wire import (
-    MAX_BODY_BYTES,
     BadReply,
     BadRequest,
     answer_request,
