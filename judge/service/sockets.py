@@ -11,6 +11,7 @@ import errno
 import os
 import socket
 import stat
+import time
 from contextlib import suppress
 from typing import Final
 
@@ -23,7 +24,11 @@ BACKLOG: Final = 512
 PATH_LIMIT: Final = 107
 """Bytes of a Unix socket's path: `sun_path` has 108, the last one is NUL (unix(7))."""
 
+DYING_S: Final = 0.5
+"""For the holder of the lock to be gone, where nobody listens on the socket."""
+
 _LOCK_TRIES: Final = 5
+_PAUSE_S: Final = 0.01
 
 
 class CannotServe(Exception):
@@ -138,20 +143,9 @@ def _make_private(folder: str) -> None:
 
 
 def _lock(path: str, folder: str) -> int:
-    import fcntl
-
+    give_up_at = time.monotonic() + DYING_S
     for _ in range(_LOCK_TRIES):
-        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.pread(lock, 20, 0).decode("ascii", "replace").strip()
-            os.close(lock)
-            raise AlreadyServed(f"{folder}: another service is running there (process {holder or 'unknown'})") from None
-        except OSError:
-            os.close(lock)
-            raise
-
+        lock = _free_lock(path, folder, give_up_at)
         # A lock on a file that was removed meanwhile excludes nobody.
         if _identity(path) == _key(os.fstat(lock)):
             os.ftruncate(lock, 0)
@@ -159,6 +153,40 @@ def _lock(path: str, folder: str) -> int:
             return lock
         os.close(lock)
     raise CannotServe(f"{path}: somebody keeps removing the lock file")
+
+
+def _free_lock(path: str, folder: str, give_up_at: float) -> int:
+    """
+    Take the lock. One whose holder was killed is held until the last of its threads is gone: then nobody listens any more.
+    """
+    import fcntl
+
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    try:
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return lock
+            except BlockingIOError:
+                if time.monotonic() >= give_up_at or _is_served(os.path.join(folder, SOCKET_NAME)):
+                    holder = os.pread(lock, 20, 0).decode("ascii", "replace").strip() or "unknown"
+                    raise AlreadyServed(f"{folder}: another service is running there (process {holder})") from None
+                time.sleep(_PAUSE_S)
+    except BaseException:
+        os.close(lock)
+        raise
+
+
+def _is_served(path: str) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.setblocking(False)
+        try:
+            connection.connect(path)
+        except BlockingIOError:  # more wait than its queue takes
+            return True
+        except OSError:
+            return False
+        return True
 
 
 def _bound(path: str) -> socket.socket:

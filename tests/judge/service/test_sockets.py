@@ -307,3 +307,20 @@ def test_nothing_heavy_is_imported_before_the_socket_listens() -> None:
     ).stdout.split()
 
     assert not {"asyncio", "uvicorn", "starlette", "h11", "anyio", "pydantic", "httpx", "anthropic"} & set(loaded)
+
+
+def test_a_lock_whose_holder_is_dying_is_waited_for(folder: Path) -> None:
+    """
+    A killed process keeps its lock for some milliseconds after it ceased to listen; a service that gave up then would never come.
+    """
+    folder.mkdir(mode=0o700, parents=True)
+    held = (folder / LOCK_NAME).open("wb")
+    fcntl.flock(held, fcntl.LOCK_EX)
+    dying = threading.Timer(0.1, held.close)
+    dying.start()
+
+    claimed = claim(str(folder))
+    dying.join()
+
+    assert claimed.is_ours()
+    closed(claimed)
