@@ -44,7 +44,6 @@ class Summary(NamedTuple):
     decisions: int
     calls: int
     in_flight: int
-    hook: Percentiles
     hooks: Mapping[str, Percentiles]
     """By event, of those that came: a check before a tool is far quicker than a stop, and far more frequent."""
     judge: Percentiles
@@ -75,7 +74,6 @@ class Metrics:
         self._events: Final = {event: _EventCounts() for event in (*events, OTHER)}
         self._models: Final[dict[str, _ModelCounts]] = {}
         self._in_flight = 0
-        self._latest_decisions: Final = LatestDurations()
         self._latest_calls: Final = LatestDurations()
 
     def decision(self, line: DecisionLine) -> None:
@@ -88,7 +86,6 @@ class Metrics:
             if line.hook_ms is not None:
                 counts.duration.add(line.hook_ms / 1000)
                 counts.latest.add(line.hook_ms / 1000)
-                self._latest_decisions.add(line.hook_ms / 1000)
 
     @contextmanager
     def in_flight(self) -> Generator[None]:
@@ -114,7 +111,7 @@ class Metrics:
 
     def summary(self) -> Summary:
         """
-        Give the sums, and how long the latest thousand decisions (of all events, and of each) and the latest thousand tries took.
+        Give the sums, and how long the latest thousand decisions of each event and the latest thousand tries took.
         """
         with self._lock:
             latest = {event: counts.latest.percentiles() for event, counts in self._events.items()}
@@ -122,7 +119,6 @@ class Metrics:
                 sum(sum(counts.decisions.values()) for counts in self._events.values()),
                 sum(sum(counts.calls.values()) for counts in self._models.values()),
                 self._in_flight,
-                self._latest_decisions.percentiles(),
                 {event: found for event, found in latest.items() if found.p50_s is not None},
                 self._latest_calls.percentiles(),
             )

@@ -7,13 +7,11 @@ read here too, because the SDK's own reading loses the usage of answers that it 
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import logging
 import zlib
 from collections.abc import Callable, Mapping
 from typing import Any, cast
-from urllib.parse import urlsplit
 
 import anthropic
 import httpx2
@@ -21,6 +19,7 @@ import httpx2
 from ...rubric.masking import MARK, mask
 from ...rubric.render import Request
 from ..errors import PASSING_STATUSES, FieldsRefused, JudgeError, ModelUnavailable, NoMessage
+from ..loopback import is_loopback
 from .base import Completion
 
 MAX_RESPONSE_BYTES = 1_000_000
@@ -75,7 +74,7 @@ class AnthropicModel:
                 max_retries=0,
                 open_telemetry=False,
                 # Proxies and certificates of the environment are for the world outside.
-                http_client=_Client(key, trust_env=not _is_loopback(base_url)),
+                http_client=_Client(key, trust_env=not is_loopback(base_url)),
             )
         except (anthropic.AnthropicError, httpx2.InvalidURL, ImportError, OSError, TypeError, ValueError) as exc:
             raise ModelUnavailable(self._line(f"no client could be made: {_why(exc)}")) from exc
@@ -262,14 +261,6 @@ def _why(error: BaseException) -> str:
 
 def _sendable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
-
-
-def _is_loopback(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
 
 
 def _json_object(content: bytes) -> dict[str, Any]:
