@@ -255,8 +255,9 @@ class _Stop:
         if last is not None and last.is_api_error and last.text.strip() == self._reply.strip():
             return Reply("pass_api_error")
         if self._record.wakeup_pending:
-            return Reply("pass_wakeup_pending")
-        return None
+            # A notification that was delivered looks queued until the client has written the turn that it woke.
+            self._await_reply()
+        return Reply("pass_wakeup_pending") if self._record.wakeup_pending else None
 
     # Step 4
 
@@ -389,6 +390,10 @@ class _Stop:
         if self._event.reply is None or not self._record.human_id:
             # Nothing to wait for, or no transcript that could be waited for.
             return True
+        known = self._record.prompt_ids
+        if known and self._event.prompt_id and self._event.prompt_id not in known:
+            # Not even the prompt is there: a reply of the same words is the one before it.
+            return False
         return self._record.final_reply.strip() == self._event.reply.strip()
 
     def _held(self, hold: Hold, reply: Reply, what: str) -> Reply:

@@ -182,6 +182,24 @@ def test_a_delivered_notification_is_no_wakeup(gate: Gate) -> None:
     assert gate.stop().outcome == "pass_clean"
 
 
+def test_a_delivery_that_is_not_yet_written_is_waited_for(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    The client writes some milliseconds behind: the notification still looks queued, the reply before has the same words.
+    """
+    gate.session.queue("enqueue", notification("b1"))
+    event = gate.event(prompt_id="p2")
+
+    def the_client_writes(_: float) -> None:
+        gate.session.queue("dequeue")
+        gate.session.prompt(notification("b1"), origin={"kind": "task-notification"}, prompt_id="p2")
+        gate.session.says(REPLY)
+        gate.session.write(gate.folder)
+
+    monkeypatch.setattr("turngate.stopgate.gate.time.sleep", the_client_writes)
+
+    assert gate.stop(event).outcome == "pass_clean"
+
+
 # Step 4: the cap
 
 
