@@ -12,9 +12,9 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import NoReturn
 
 from ..costing.database import FILE_NAME
 from ..costing.json_lines import decision_json
@@ -22,10 +22,10 @@ from ..costing.ledger import Ledger
 from ..costing.opening import open_ledger_store
 from ..costing.records import Decision
 from ..costing.report import WAYS, report, report_csv, report_json
-from ..costing.screen import one_line
 from ..costing.store import Store, StoreError
 from ..costing.text import call_text, decision_text, log_text, report_text
 from ..judge.service.sockets import CannotServe
+from .console import CommandError, Parser, add_command, count_from_one, print_text, warn
 from .places import config_dir, state_dir
 from .service_commands import ServiceTrouble, end_service, standing, status_text
 from .serving import serve
@@ -38,22 +38,19 @@ Command = Callable[[argparse.Namespace, Mapping[str, str]], str]
 """Gives the text to print."""
 
 
-class CommandError(Exception):
-    """
-    The command cannot be done as asked; one line that says why.
-    """
-
-
 def main(arguments: Sequence[str] | None = None, environ: Mapping[str, str] = os.environ) -> int:
     """
     Run one command, and give the exit code.
     """
+    arguments = sys.argv[1:] if arguments is None else arguments
     try:
+        if arguments and (added := _added_commands().get(arguments[0])):
+            return added.load()(arguments[1:], environ)
         asked = _parser().parse_args(arguments)
         command: Command = asked.command
-        _print(command(asked, environ))
+        print_text(command(asked, environ))
     except (CommandError, StoreError, CannotServe, BadSetting, ServiceTrouble) as exc:
-        _warn(str(exc))
+        warn(str(exc))
         return 2
     except KeyboardInterrupt:
         return 130
@@ -106,7 +103,7 @@ def _warn_of_prices(environ: Mapping[str, str]) -> None:
     try:
         user_prices(config_dir(environ))
     except PriceError as exc:
-        _warn(f"costs stay unknown until this is put right: {exc}")
+        warn(f"costs stay unknown until this is put right: {exc}")
 
 
 def _warn_of_damage(ledger: Ledger | None) -> None:
@@ -116,12 +113,12 @@ def _warn_of_damage(ledger: Ledger | None) -> None:
     rows = list(ledger.damaged)
     more = f" and {len(rows) - 3} more" if len(rows) > 3 else ""
     what = "damaged row, shown" if len(rows) == 1 else "damaged rows, shown"
-    _warn(f"{ledger.database.path}: {len(rows)} {what} without what cannot be read: {', '.join(rows[:3])}{more}")
+    warn(f"{ledger.database.path}: {len(rows)} {what} without what cannot be read: {', '.join(rows[:3])}{more}")
 
 
 def _serve(_asked: argparse.Namespace, environ: Mapping[str, str]) -> str:
     try:
-        serve(environ, _print)
+        serve(environ, print_text)
     except (RuntimeError, MemoryError) as exc:  # no thread, or no memory
         raise CommandError(f"the service cannot run: {exc}") from exc
     return ""
@@ -140,7 +137,7 @@ def _demo(_asked: argparse.Namespace, _environ: Mapping[str, str]) -> str:
     from .demo import NotAsTold, play
 
     try:
-        play(_print)  # as it happens: the whole takes some seconds
+        play(print_text)  # as it happens: the whole takes some seconds
     except (NotAsTold, OSError) as exc:
         raise CommandError(f"the demo went wrong: {exc}") from exc
     return ""
@@ -165,7 +162,7 @@ def _store(environ: Mapping[str, str]) -> Generator[Store | None]:
         url = read_settings(environ).settings.ledger_url
     except BadSetting as exc:
         # Every stop passes meanwhile, and the log is where one looks for the reason.
-        _warn(str(exc))
+        warn(str(exc))
         url = ledger_url(environ)
     if not url and not _is_there(Path(folder)):
         yield None
@@ -195,85 +192,41 @@ def _styled(environ: Mapping[str, str]) -> bool:
     return os.isatty(1) and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
 
 
-def _print(text: str) -> None:
-    try:
-        # Text of unknown origin may hold what the terminal's encoding has not.
-        print(_encodable(text), end="", flush=True)
-    except BrokenPipeError:
-        _stop_writing()  # the reader has had enough
-    except OSError as exc:
-        _stop_writing()
-        raise CommandError(f"cannot write the answer: {exc.strerror}") from exc
-
-
-def _warn(text: str) -> None:
-    print(f"turngate: {one_line(text)}", file=sys.stderr)
-
-
-def _encodable(text: str) -> str:
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    return text.encode(encoding, "backslashreplace").decode(encoding)
-
-
-def _stop_writing() -> None:
-    # What is still buffered would fail once more, with a traceback, when Python flushes at its end.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-
-
-class _Parser(argparse.ArgumentParser):
-    def print_help(self, file: object = None) -> None:  # noqa: ARG002
-        _print(self.format_help())
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {one_line(message)} (try `{self.prog} --help`)\n")
+def _added_commands() -> dict[str, EntryPoint]:
+    """
+    The commands of folders that import this one, by name.
+    """
+    return {entry.name: entry for entry in entry_points(group="turngate.commands")}
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="turngate", description="A gate at the end of every turn of a coding agent.")
+    parser = Parser(prog="turngate", description="A gate at the end of every turn of a coding agent.")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
-    log = _command(commands, "log", _log, "list the latest decisions, newest last", "turngate log -n 5")
-    log.add_argument("-n", type=_count, default=20, metavar="N", help="how many (default: 20)")
+    log = add_command(commands, "log", _log, "list the latest decisions, newest last", "turngate log -n 5")
+    log.add_argument("-n", type=count_from_one, default=20, metavar="N", help="how many (default: 20)")
     log.add_argument("--json", action="store_true", help="one JSON object per line, with findings and calls")
 
-    show = _command(commands, "show", _show, "show one decision in full", "turngate show 1m8pt7f1s")
+    show = add_command(commands, "show", _show, "show one decision in full", "turngate show 1m8pt7f1s")
     show.add_argument("id", metavar="ID", help="its id, or the beginning of it")
 
-    cost = _command(commands, "cost", _cost, "say what the judge cost", "turngate cost --by model")
+    cost = add_command(commands, "cost", _cost, "say what the judge cost", "turngate cost --by model")
     cost.add_argument("--by", choices=WAYS, default="day", help="what is added up (default: day, in UTC)")
     form = cost.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="the same as one JSON object, with exact amounts")
     form.add_argument("--csv", action="store_true", help="the rows of it as CSV, without the total")
 
-    _command(commands, "serve", _serve, "run the judge service in the foreground", "turngate serve")
+    add_command(commands, "serve", _serve, "run the judge service in the foreground", "turngate serve")
 
-    status = _command(commands, "status", _status, "say how the service stands", "turngate status")
+    status = add_command(commands, "status", _status, "say how the service stands", "turngate status")
     status.add_argument("--json", action="store_true", help="the same as one JSON object; null where none is running")
 
-    _command(commands, "stop", _stop, "end the service; the next stop of an agent starts another", "turngate stop")
+    add_command(commands, "stop", _stop, "end the service; the next stop of an agent starts another", "turngate stop")
 
-    _command(commands, "demo", _demo, "play a false claim held and withdrawn, with no key", "turngate demo")
+    add_command(commands, "demo", _demo, "play a false claim held and withdrawn, with no key", "turngate demo")
 
-    _command(commands, "version", _version, "print the version", "turngate version")
+    for name in sorted(_added_commands()):
+        commands.add_parser(name, help=f"see `turngate {name} --help`")
+
+    add_command(commands, "version", _version, "print the version", "turngate version")
     return parser
-
-
-def _command(
-    commands: argparse._SubParsersAction[_Parser],  # pyright: ignore[reportPrivateUsage]
-    name: str,
-    command: Command,
-    does: str,
-    example: str,
-) -> argparse.ArgumentParser:
-    parser = commands.add_parser(
-        name, help=does, description=does[0].upper() + does[1:] + ".", epilog=f"example: {example}"
-    )
-    parser.set_defaults(command=command)
-    return parser
-
-
-def _count(text: str) -> int:
-    with suppress(ValueError):
-        if 0 < int(text) < 2**63:
-            return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 up")

@@ -35,8 +35,6 @@ _MOST_FINDINGS: Final = 2_000
 _MOST_IDS: Final = 100
 _LONGEST_SHOWN_KEY: Final = 60
 
-"""From a body and its content type to a status and a JSON body."""
-
 
 class BadRequest(Exception):
     """
@@ -102,7 +100,11 @@ class _Facts(_Strict):
         )
 
 
-class _Turn(_Strict):
+class WireTurn(_Strict):
+    """
+    A turn with every field of its own, and no other.
+    """
+
     request: _Text
     reply: _Text
     previous_reply: _Text = ""
@@ -112,6 +114,9 @@ class _Turn(_Strict):
     subagent: bool = False
 
     def turn(self) -> Turn:
+        """
+        Give the turn as a rubric takes it.
+        """
         return Turn(
             request=self.request,
             reply=self.reply,
@@ -129,7 +134,7 @@ class JudgeRequest(_Strict):
     """
 
     version: Literal[1]
-    turn: _Turn
+    turn: WireTurn
     deadline_s: Annotated[float, Field(ge=DEADLINE_S[0], le=DEADLINE_S[1])]
 
     def asked(self) -> Turn:

@@ -1,0 +1,48 @@
+"""
+`turngate lab`: how good the rubric is, on recorded turns.
+
+Every failure is one line on stderr and exit 2; Ctrl-C is exit 130, and what was paid for is kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+
+from ..costing.store import StoreError
+from ..stopgate.console import CommandError, Parser, warn
+from ..stopgate.settings import BadSetting
+from .errors import LabError
+
+COMMANDS = ("check",)
+"""Each is a module in `commands` with `add(commands)`, in the order of the help."""
+
+
+def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+    """
+    Run one command of the lab, and give the exit code.
+    """
+    try:
+        asked = _parser().parse_args(arguments)
+        return asked.command(asked, environ)
+    except ModuleNotFoundError as exc:
+        if exc.name not in _EXTRA:
+            raise
+        warn(f"this command needs {exc.name}: install turngate with its extra `lab`, pip install '.[lab]'")
+    except (LabError, CommandError, StoreError, BadSetting) as exc:
+        warn(str(exc))
+    except KeyboardInterrupt:
+        return 130
+    return 2
+
+
+_EXTRA = ("numpy", "scipy", "plotly")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = Parser(prog="turngate lab", description="Measure the rubric on recorded turns, before it holds anybody.")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for name in COMMANDS:
+        import_module(f".commands.{name}", __package__).add(commands)
+    return parser

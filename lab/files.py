@@ -1,0 +1,45 @@
+"""
+Files of the lab: written whole or line by line, for their owner alone.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from .errors import LabError
+
+
+def write_whole(path: Path, text: str) -> None:
+    """
+    Write a file (mode 0600) so that a reader sees all of it or what was there before. Raises `LabError`.
+    """
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with open(descriptor, "wb") as file:
+            file.write(text.encode("utf-8", "replace"))
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise LabError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def append_line(path: Path, line: str) -> None:
+    """
+    Add one line that is on the disk when this returns; a line that a crash cut off before is ended first. Raises `LabError`.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        with open(descriptor, "r+b", buffering=0) as file:
+            size = file.seek(0, os.SEEK_END)
+            if size and os.pread(descriptor, 1, size - 1) != b"\n":
+                line = "\n" + line
+            file.write(line.rstrip("\n").encode("utf-8", "replace") + b"\n")
+            os.fsync(descriptor)
+    except OSError as error:
+        raise LabError(f"{path}: cannot be written: {error.strerror}") from error
