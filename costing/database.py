@@ -27,7 +27,7 @@ MOST_FRAMES: Final = 16_000
 QUEUE_S: Final = 5.0
 """For the other threads of this process: they work, each for a millisecond or so, and what they wait for is counted apart."""
 
-_OUR_FILES: Final = ("turngate", "scripted")
+_OUR_FILES: Final = ("turngate", "scripted", "lab-")
 """How the names of all files begin that may stand in a state directory."""
 
 _BAD_VALUES: Final = (

@@ -15,7 +15,7 @@ from typing import Final, cast
 from .amounts import plain, sum_costs
 from .outcomes import CALL_OUTCOMES, OUTCOMES
 from .owed import Owed
-from .records import Call, CallEnd, CallStart, Decision, DecisionLine, FindingLine, RecentCall, Spent
+from .records import Call, CallEnd, CallStart, Decision, DecisionLine, FindingLine, LabelLine, RecentCall, Spent
 from .rows import (
     CALL_COLUMNS,
     DECISION_COLUMNS,
@@ -49,11 +49,11 @@ class Ledger:
         self.damaged: Final[dict[str, None]] = {}
         self._owed: Final = Owed(database)
 
-    def open_call(self, start: CallStart, *, wait_s: float | None = None) -> str:
+    def open_call(self, start: CallStart, *, wait_s: float | None = None, call_id: str = "") -> str:
         """
-        Write down that a try is about to be sent, and give its id; `wait_s` shortens the wait for a lock.
+        Write down that a try is about to be sent, and give its id (`call_id`, or a new one); `wait_s` shortens the wait for a lock.
         """
-        call_id = new_id(start.at)
+        call_id = call_id or new_id(start.at)
         with self.database.write(wait_s=wait_s) as transaction:
             _insert(transaction, "calls", {"id": call_id, **_start_columns(start)})
         return call_id
@@ -112,6 +112,27 @@ class Ledger:
         """
         rows = self.database.rows("SELECT turn FROM recorded_turns WHERE decision_id = ?", (storable(decision_id),))
         return rows[0][0] if rows else None
+
+    def label(self, decision_id: str, label: str, at: datetime, note: str = "") -> None:
+        """
+        Keep what a person says of a decision; what was said of it before is forgotten.
+        """
+        with self.database.write() as transaction:
+            changed = " ON CONFLICT (decision_id) DO UPDATE SET label = excluded.label, at = excluded.at, note = excluded.note"
+            _insert(
+                transaction, "labels", {**LabelLine(decision_id, label, at, note)._asdict(), "at": stamp(at)}, changed
+            )
+
+    def labels(self, decision_id: str | None = None) -> list[LabelLine]:
+        """
+        Give what people said of decisions, or of one, oldest first.
+        """
+        where, values = _where({"decision_id = ?": decision_id})
+        rows = self.database.rows(
+            f"SELECT decision_id, label, at, note FROM labels{where} ORDER BY at, decision_id",  # noqa: S608
+            values,
+        )
+        return [LabelLine(known, label, time, note) for known, label, at, note in rows if (time := readable_time(at))]
 
     def decisions(self, limit: int | None = None, *, session_id: str | None = None) -> list[Decision]:
         """

@@ -117,6 +117,18 @@ class Decision(NamedTuple):
     calls: tuple[Call, ...] = ()
 
 
+class LabelLine(NamedTuple):
+    """
+    What a person says of a decision.
+    """
+
+    decision_id: str
+    label: str
+    """The faults of the reply, with commas between them; `none` where it is clean."""
+    at: datetime
+    note: str = ""
+
+
 class Spent(NamedTuple):
     """
     A sum of costs, and the number of calls that it leaves out because their cost is unknown.

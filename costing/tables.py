@@ -1,5 +1,5 @@
 """
-How a table looks on a person's screen. The only file that imports rich.
+How a table looks on a person's screen.
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ def _parts(turn: Turn) -> dict[_PartName, _Part]:
         "request": _text_part(turn.request, "both"),
         "later prompts": _text_part("\n".join(turn.later_prompts), "both"),
         "tool calls": _Part(_tool_lines(turn.tool_calls, sys.maxsize), partial(_tool_lines, turn.tool_calls)),
-        "facts": _text_part("\n".join(_fact_lines(turn)), "start"),
+        "facts": _text_part("\n".join(fact_lines(turn)), "start"),
         "reply": _text_part(turn.reply, "both"),
     }
     return {name: part for name, part in parts.items() if part.whole}
@@ -223,7 +223,10 @@ def _repeated(line: str, times: int) -> str:
     return line if times == 1 else f"{line} ({times} times)"
 
 
-def _fact_lines(turn: Turn) -> list[str]:
+def fact_lines(turn: Turn) -> list[str]:
+    """
+    Word the facts of a turn as a judge reads them, one line each.
+    """
     facts = turn.facts
     lines = [
         _if(turn.subagent, "a subagent's reply; the request is its dispatch prompt"),

@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None, environ: Mapping[str, str] = os
 
 
 def _log(asked: argparse.Namespace, environ: Mapping[str, str]) -> str:
-    with _store(environ) as database:
+    with ledger_store(environ) as database:
         ledger = Ledger(database) if database else None
         decisions = ledger.decisions(asked.n) if ledger else []
     _warn_of_damage(ledger)
@@ -68,9 +68,9 @@ def _log(asked: argparse.Namespace, environ: Mapping[str, str]) -> str:
 
 
 def _show(asked: argparse.Namespace, environ: Mapping[str, str]) -> str:
-    with _store(environ) as database:
+    with ledger_store(environ) as database:
         ledger = Ledger(database) if database else None
-        decision = _find(ledger, asked.id) if ledger else None
+        decision = find_decision(ledger, asked.id) if ledger else None
         # A developer's log refers to calls that a team's service made.
         calls = ledger.calls(call_id=asked.id) if ledger and not decision else []
     _warn_of_damage(ledger)
@@ -81,7 +81,10 @@ def _show(asked: argparse.Namespace, environ: Mapping[str, str]) -> str:
     return decision_text(decision)
 
 
-def _find(ledger: Ledger, prefix: str) -> Decision | None:
+def find_decision(ledger: Ledger, prefix: str) -> Decision | None:
+    """
+    Give the decision with this id, or with the only one that begins so. Raises `CommandError` where more than one does.
+    """
     found = ledger.ids_starting(prefix)
     if len(found) > 1 and prefix not in found:
         raise CommandError(f"{prefix!r} begins more than one id: {', '.join(found)}")
@@ -89,7 +92,7 @@ def _find(ledger: Ledger, prefix: str) -> Decision | None:
 
 
 def _cost(asked: argparse.Namespace, environ: Mapping[str, str]) -> str:
-    with _store(environ) as database:
+    with ledger_store(environ) as database:
         found = report(database, asked.by)
     _warn_of_prices(environ)
     if asked.csv:
@@ -150,9 +153,9 @@ def _version(_asked: argparse.Namespace, _environ: Mapping[str, str]) -> str:
 
 
 @contextmanager
-def _store(environ: Mapping[str, str]) -> Generator[Store | None]:
+def ledger_store(environ: Mapping[str, str]) -> Generator[Store | None]:
     """
-    Open the store for reading; None where nothing was ever recorded: looking leaves no files behind.
+    Open the store of decisions; None where nothing was ever recorded: looking leaves no files behind.
     """
     folder = state_dir(environ)
     if folder is None:

@@ -11,7 +11,7 @@ import pytest
 
 from turngate.costing.ledger import Ledger
 from turngate.costing.outcomes import OUTCOMES
-from turngate.costing.records import Call, CallEnd, Decision, DecisionLine, Spent
+from turngate.costing.records import Call, CallEnd, Decision, DecisionLine, LabelLine, Spent
 
 from .ledger_lines import MINUTE, NOW, a_call, a_start
 
@@ -202,3 +202,17 @@ def test_the_hook_has_the_last_word_on_what_became_of_a_stop(ledger: Ledger) -> 
     [decision] = ledger.decisions()
     assert (decision.line.outcome, decision.line.detail) == ("pass_service_error", "the service hung up")
     assert decision.line.spent == 1
+
+
+def test_the_newest_label_of_a_decision_counts(ledger: Ledger) -> None:
+    """
+    What was said of it before is forgotten; labels come oldest first, and those of one decision can be asked for.
+    """
+    ledger.label("d1", "claim", NOW, "of old")
+    ledger.label("d2", "none", NOW + MINUTE)
+    ledger.label("d1", "claim,opener", NOW + 2 * MINUTE, "anew \udc80")
+
+    anew = LabelLine("d1", "claim,opener", NOW + 2 * MINUTE, "anew \ufffd")
+    assert ledger.labels() == [LabelLine("d2", "none", NOW + MINUTE), anew]
+    assert ledger.labels("d1") == [anew]
+    assert ledger.labels("d3") == []

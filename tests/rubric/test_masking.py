@@ -5,6 +5,7 @@ Masking: a secret never goes out, and what is no secret stays readable.
 from __future__ import annotations
 
 import time
+import unicodedata
 from collections.abc import Callable
 
 import pytest
@@ -288,6 +289,16 @@ def test_cleaning_never_fails_and_leaves_only_what_can_be_seen(text: str) -> Non
     assert cleaned.encode().decode() == cleaned
     assert not set(cleaned) & set("\x00\x1b\r\u200b\u202e\ufeff\U000e0041")
     mask(text)
+
+
+def test_no_format_character_is_left_but_those_that_are_seen() -> None:
+    """
+    Of Unicode's format characters (Cf) only the number signs of Arabic, Syriac and Kaithi have a shape of their own.
+    """
+    every = "".join(map(chr, range(0x110000)))
+    left = {char for char in clean(every) if unicodedata.category(char) == "Cf"}
+
+    assert {unicodedata.name(char).split()[0] for char in left} <= {"ARABIC", "SYRIAC", "KAITHI"}
 
 
 def test_cleaning_takes_escape_sequences_whole_and_keeps_lines_and_tabs() -> None:
