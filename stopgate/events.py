@@ -72,6 +72,8 @@ class Event(NamedTuple):
     """The folder of the project, by `CLAUDE_PROJECT_DIR`, else the working directory."""
     attended: bool | None = None
     """Whether a person is there, None where the client does not say."""
+    transcript_end: int | None = None
+    """The bytes of the transcript that were there at the stop; None: all of it. Named only where a past stop is played again."""
 
     @property
     def is_subagent(self) -> bool:

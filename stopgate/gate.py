@@ -243,7 +243,8 @@ class _Stop:
             self._await_reply()
             own = launched_by(self._event.agent_transcript_path)
             tasks = [task for task in tasks if task.id in own and task.id != self._event.agent_id]
-        ended = notified(self._record, {task.id for task in tasks}) if tasks else frozenset[str]()
+        ids, end = {task.id for task in tasks}, self._event.transcript_end
+        ended = notified(self._record, ids, end=end) if tasks else frozenset[str]()
         return [task for task in tasks if task.id not in ended]
 
     # Step 3
@@ -387,7 +388,8 @@ class _Stop:
 
     @property
     def _is_written(self) -> bool:
-        if self._event.reply is None or not self._record.human_id:
+        is_past = self._event.transcript_end is not None
+        if is_past or self._event.reply is None or not self._record.human_id:
             # Nothing to wait for, or no transcript that could be waited for.
             return True
         known = self._record.prompt_ids
@@ -473,7 +475,8 @@ class _Stop:
 
     @once
     def _record(self) -> Record:
-        return read(self._event.own_transcript, subagent=self._event.is_subagent)
+        event = self._event
+        return read(event.own_transcript, subagent=event.is_subagent, end=event.transcript_end)
 
     @once
     def _reply(self) -> str:

@@ -71,6 +71,8 @@ class Backwards:
     r"""
     The lines of an open file from the end that it had when this was made, the last one first, without empty ones.
 
+    With *end*, in bytes, as if the file ended there.
+
     Split at `b"\n"` only: a transcript may hold U+2028 and its kin inside a line.
     """
 
@@ -81,13 +83,15 @@ class Backwards:
         block: int = BLOCK,
         longest: int = LONGEST_LINE,
         reach: int = REACH,
+        end: int | None = None,
     ) -> None:
         self.skipped = 0
         """Lines too long to be held; each is given as `Overlong`."""
         self.out_of_reach = False
         """The reach or the lines were used up, or the file could not be read on, before its beginning."""
         self._descriptor = descriptor
-        self._end = os.fstat(descriptor).st_size
+        size = os.fstat(descriptor).st_size
+        self._end = size if end is None else min(size, end)
         self._block = block
         self._longest = longest
         self._reach = reach

@@ -32,11 +32,18 @@ class Limits(NamedTuple):
     reach: int = REACH
 
 
-def read(path: str, *, subagent: bool = False, limits: Limits = Limits()) -> Record:  # noqa: B008
+def read(
+    path: str,
+    *,
+    subagent: bool = False,
+    limits: Limits = Limits(),  # noqa: B008
+    end: int | None = None,
+) -> Record:
     """
     The record of the last turn in a transcript. Never raises for what the path or the file is; `problem` then says it.
 
-    In a subagent's own file, *subagent*, the request is its dispatch prompt.
+    In a subagent's own file, *subagent*, the request is its dispatch prompt. With *end*, in bytes, the file is read as if it ended
+    there: the turn is that of an earlier stop.
     """
     try:
         descriptor = open_file(path)
@@ -44,18 +51,25 @@ def read(path: str, *, subagent: bool = False, limits: Limits = Limits()) -> Rec
         return Record(problem=str(error), path=as_text(path))
 
     try:
-        return _Reader(descriptor, subagent=subagent, limits=limits).record()._replace(path=path)
+        return _Reader(descriptor, subagent=subagent, limits=limits, end=end).record()._replace(path=path)
     finally:
         os.close(descriptor)
 
 
 class _Reader:
     def __init__(
-        self, descriptor: int, *, subagent: bool, limits: Limits, without: frozenset[str] = frozenset()
+        self,
+        descriptor: int,
+        *,
+        subagent: bool,
+        limits: Limits,
+        end: int | None = None,
+        without: frozenset[str] = frozenset(),
     ) -> None:
         self._descriptor: Final = descriptor
         self._subagent: Final = subagent
         self._limits: Final = limits
+        self._end: Final = end
         self._without: Final = without
         self._lines: Final = self._backwards()
         self._turn: Final = Happenings()
@@ -79,12 +93,14 @@ class _Reader:
         if before.dead and not self._without:
             dead = dead_in_turn(self._backwards(), record.human_id, before.dead)
             if dead:
-                return _Reader(self._descriptor, subagent=self._subagent, limits=self._limits, without=dead).record()
+                return _Reader(
+                    self._descriptor, subagent=self._subagent, limits=self._limits, end=self._end, without=dead
+                ).record()
         return record._replace(previous_reply=before.reply)
 
     def _backwards(self) -> Backwards:
         block, longest, reach = self._limits
-        return Backwards(self._descriptor, block=block, longest=longest, reach=reach)
+        return Backwards(self._descriptor, block=block, longest=longest, reach=reach, end=self._end)
 
     def _to_the_prompt(self, lines: Iterator[bytes]) -> tuple[Entry, list[Entry]]:
         """

@@ -24,7 +24,15 @@ BEHIND: Final = 32 * 1024 * 1024
 MANY: Final = 20
 """Task ids; each may cost time at every byte, so for more of them less is read."""
 
-_LAUNCH: Final = re.compile(rb"backgroundTaskId|isAsync|async_launched|with ID: |Async agent launched successfully")
+LAUNCHES: Final = (
+    b"backgroundTaskId",
+    b"isAsync",
+    b"async_launched",
+    b"with ID: ",
+    b"Async agent launched successfully",
+)
+"""Of these one stands in each line that tells of a launch."""
+_LAUNCH: Final = re.compile(b"|".join(LAUNCHES))
 
 
 def launched_by(path: str) -> frozenset[str]:
@@ -44,30 +52,31 @@ def launched_by(path: str) -> frozenset[str]:
     return frozenset(launched)
 
 
-def notified(record: Record, task_ids: Collection[str]) -> frozenset[str]:
+def notified(record: Record, task_ids: Collection[str], *, end: int | None = None) -> frozenset[str]:
     """
     Those of the tasks of whose end a notification stands in the transcript; not so if a task was resumed after it.
 
-    What the turn itself does not tell is looked for up to `BEHIND` bytes back, in one pass for all.
+    What the turn itself does not tell is looked for up to `BEHIND` bytes back, in one pass for all. The transcript is read as if it
+    ended at `end`, where that is given.
     """
     ids = frozenset(task_ids) - {""}
     ended = ids & record.ended_tasks
     unknown = ids - ended - record.resumed_tasks - record.launches.keys()
-    return ended | _ended_by_their_last_word(record.path, unknown)
+    return ended | _ended_by_their_last_word(record.path, unknown, end)
 
 
-def _ended_by_their_last_word(path: str, ids: frozenset[str]) -> frozenset[str]:
+def _ended_by_their_last_word(path: str, ids: frozenset[str], end: int | None) -> frozenset[str]:
     ended: set[str] = set()
     open_ids = set(ids)
     named = _any_of(open_ids)
     reach = BEHIND * min(MANY, len(ids)) // max(1, len(ids))
-    for line in _lines(path, reach) if ids else ():
+    for line in _lines(path, reach, end) if ids else ():
         if not named.search(line) or not is_needed(line):
             continue
         for entry in reversed(read_line(line).entries):
-            told = _ended_in(entry)
+            told = ended_in(entry)
             ended |= open_ids.intersection(told)
-            open_ids.difference_update(told, _launched_in(entry), _resumed_in(entry))
+            open_ids.difference_update(told, _launched_in(entry), resumed_in(entry))
         if not open_ids:
             break
         named = _any_of(open_ids)
@@ -79,13 +88,13 @@ def _any_of(ids: Collection[str]) -> re.Pattern[bytes]:
     return re.compile(b"|".join(re.escape(task.encode("utf-8", "replace")) for task in sorted(ids)))
 
 
-def _lines(path: str, reach: int) -> Iterator[bytes]:
+def _lines(path: str, reach: int, end: int | None = None) -> Iterator[bytes]:
     try:
         descriptor = open_file(path)
     except Unopened:
         return
     try:
-        for line in Backwards(descriptor, reach=reach):
+        for line in Backwards(descriptor, reach=reach, end=end):
             if not isinstance(line, Overlong):
                 yield line
     finally:
@@ -114,7 +123,10 @@ def _claimed_by(entry: Entry, claims: dict[str, Outcome]) -> list[str]:
     return [outcome.task_id for outcome in outcomes if outcome.state == "background"]
 
 
-def _resumed_in(entry: Entry) -> set[str]:
+def resumed_in(entry: Entry) -> set[str]:
+    """
+    What the calls of an entry may make run again.
+    """
     return {
         value
         for use in blocks_of(content_of(entry), "tool_use")
@@ -122,7 +134,10 @@ def _resumed_in(entry: Entry) -> set[str]:
     }
 
 
-def _ended_in(entry: Entry) -> Collection[str]:
+def ended_in(entry: Entry) -> Collection[str]:
+    """
+    The tasks of whose end an entry tells, delivered or enqueued.
+    """
     attachment = as_dict(entry.get("attachment"))
     if entry.get("type") == "user":
         return notices_in(delivered_in(entry))
