@@ -54,6 +54,8 @@ class Asking(NamedTuple):
     clock: Callable[[], datetime] = utc_now
     in_flight: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
     """Each try runs inside one."""
+    tag: str | None = None
+    """What fences the parts of the turn; a random one where it is None."""
 
 
 def ask_with(open_model: Callable[[], Model], asking: Asking, *, deadline_at: float) -> Ask:
@@ -69,13 +71,16 @@ def ask_with(open_model: Callable[[], Model], asking: Asking, *, deadline_at: fl
     return ask
 
 
-async def judge_turn(turn: Turn, model: Model, asking: Asking, *, deadline_at: float) -> Judgement:
+async def judge_turn(
+    turn: Turn, model: Model, asking: Asking, *, deadline_at: float, may_be_held_back: bool = True
+) -> Judgement:
     """
     Judge one turn with a model that is open already, as a service has it.
 
-    Raises nothing for what a model, a network or an endpoint does.
+    Raises nothing for what a model, a network or an endpoint does. Neither budget nor breaker counts where it may not be held back.
     """
-    return await in_thread(lambda: _held_back(asking)) or await _judge(turn, model, asking, deadline_at)
+    held_back = await in_thread(lambda: _held_back(asking)) if may_be_held_back else None
+    return held_back or await _judge(turn, model, asking, deadline_at)
 
 
 async def _open_and_judge(turn: Turn, open_model: Callable[[], Model], asking: Asking, deadline_at: float) -> Judgement:
@@ -117,7 +122,7 @@ class _Ready(NamedTuple):
 
 
 def _prepare(turn: Turn, asking: Asking) -> _Ready:
-    request = render(asking.rubric, turn, max_input_tokens=asking.settings.max_input_tokens)
+    request = render(asking.rubric, turn, max_input_tokens=asking.settings.max_input_tokens, tag=asking.tag)
     return _Ready(request, _is_cached(asking), _refused_fields(asking))
 
 

@@ -48,6 +48,8 @@ class ModelUnavailable(JudgeError):
     """
 
     retryable: bool = False
+    never_sent: bool = False
+    """No connection came about, so that nothing of the request can have arrived."""
     retry_after_s: float | None = None
 
 

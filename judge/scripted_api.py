@@ -18,6 +18,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any, NamedTuple, cast
 
 from .loopback_server import LoopbackServer
+from .scripted_batches import PATH, ScriptedBatches
 
 CACHE_FLOOR_TOKENS = 512
 CACHE_LIFETIME_S = 300.0
@@ -33,6 +34,7 @@ class Received(NamedTuple):
     path: str
     headers: Headers
     body: dict[str, Any]
+    method: str = "POST"
 
     @property
     def system_text(self) -> str:
@@ -105,7 +107,8 @@ class Resets(NamedTuple):
     in_body: bool = False
 
 
-Answer = Says | Sends | Hangs | Writes | Dribbles | Resets
+Raw = Sends | Hangs | Writes | Dribbles | Resets
+Answer = Says | Raw
 Script = Answer | str | Mapping[str, Any] | Callable[[Received], "Answer | str"]
 """A text is said as it is, a mapping as its JSON; a function chooses by what was received."""
 
@@ -137,7 +140,7 @@ class ScriptedMessagesApi(LoopbackServer):
 
     `refused_fields` are dotted names, for example `output_config.format`: a request that has one gets a 400 that names
     it and uses up no answer. A `key` other than the given one gets a 401. `otherwise` answers when the script is used
-    up.
+    up. `batches` are those of the Message Batches API.
     """
 
     def __init__(
@@ -151,6 +154,7 @@ class ScriptedMessagesApi(LoopbackServer):
     ) -> None:
         super().__init__(_Handler)
         self.requests: list[Received] = []
+        self.batches = ScriptedBatches(self)
         self.closed = threading.Event()
         self._answers = deque(answers)
         self._otherwise = otherwise
@@ -208,11 +212,20 @@ class ScriptedMessagesApi(LoopbackServer):
         }
         return json.dumps(body).encode()
 
+    def key_refusal(self, received: Received) -> Sends | None:
+        """
+        The response to a request without the right key.
+        """
+        if self._key and self._key not in (_bearer(received.headers), received.headers.get("x-api-key")):
+            return fails(401, "invalid x-api-key", "authentication_error")
+        return None
+
     def _refusal(self, received: Received) -> Sends | None:
         if received.path.partition("?")[0] != "/v1/messages":
             return fails(404, f"no such path: {received.path}", "not_found_error")
-        if self._key and self._key not in (_bearer(received.headers), received.headers.get("x-api-key")):
-            return fails(401, "invalid x-api-key", "authentication_error")
+        refusal = self.key_refusal(received)
+        if refusal:
+            return refusal
         if received.body.get("stream"):
             return fails(400, "this server does not stream", "invalid_request_error")
         for field in self._refused_fields:
@@ -254,12 +267,17 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         api = self.server
         received = self._received()
+        if received.path.startswith(PATH) or received.method == "GET":
+            self._send(api.batches.respond(received), received)
+            return
         answer = api.respond(received)
         if isinstance(answer, Says):
             if answer.delay_s:
                 api.closed.wait(answer.delay_s)
             answer = Sends(body=api.message(received, answer), headers=(("request-id", f"req_{len(api.requests):04}"),))
         self._send(answer, received)
+
+    do_GET = do_POST  # noqa: N815 - the name is the base class's
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         """
@@ -270,9 +288,11 @@ class _Handler(BaseHTTPRequestHandler):
         raw = self.rfile.read(int(self.headers.get("content-length", 0)))
         body: Any = json.loads(raw or b"{}")
         headers = {name.lower(): value for name, value in self.headers.items()}
-        return Received(self.path, headers, cast("dict[str, Any]", body) if isinstance(body, dict) else {})
+        return Received(
+            self.path, headers, cast("dict[str, Any]", body) if isinstance(body, dict) else {}, self.command
+        )
 
-    def _send(self, answer: Sends | Hangs | Writes | Dribbles | Resets, received: Received) -> None:
+    def _send(self, answer: Raw, received: Received) -> None:
         if isinstance(answer, Sends):
             self._write(_head(answer) + answer.body)
         elif isinstance(answer, Hangs):
