@@ -15,7 +15,10 @@ from ..stopgate.console import CommandError, Parser, warn
 from ..stopgate.settings import BadSetting
 from .errors import LabError
 
-COMMANDS = ("check",)
+COMMANDS = (
+    *("check", "harvest", "replay", "label"),
+    *("run", "export_requests", "import_answers", "score", "compare", "attacks", "live"),
+)
 """Each is a module in `commands` with `add(commands)`, in the order of the help."""
 
 

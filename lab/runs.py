@@ -198,6 +198,7 @@ def open_run(
     repeats: int,
     *,
     judge: str = "",
+    backend: str = "",
 ) -> Run:
     """
     Begin a run, or go on with the one in the folder: more repeats are taken, other cases, words or models are refused (`LabError`).
@@ -213,7 +214,7 @@ def open_run(
         rubric_hash=rubric.hash,
         faults=rubric.faults,
         model=settings.model,
-        backend=settings.backend,
+        backend=backend or settings.backend,
         repeats=repeats,
         max_tokens=settings.max_tokens,
         max_input_tokens=settings.max_input_tokens,
@@ -297,6 +298,12 @@ def _answers(path: Path) -> dict[tuple[str, int], Answered]:
                 continue  # empty, or cut off by a crash: the question is asked again
             raise LabError(f"{path}: line {number}: {error}") from None
         key = answered.case, answered.repeat
-        if key not in found or found[key].outcome != "answered" or answered.outcome == "answered":
+        before = found.get(key)
+        if before is None or not _outweighs(before, answered):
             found[key] = answered
     return found
+
+
+def _outweighs(before: Answered, now: Answered) -> bool:
+    # An answer to other words counts no more once the question was asked in these.
+    return before.outcome == "answered" and now.outcome != "answered" and before.hash == now.hash

@@ -1,0 +1,222 @@
+"""
+`turngate lab run`: ask a model all questions of a file of cases, and keep what it answers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Mapping, Sequence
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ...stopgate.console import Commands, add_command, count_from_one, print_text, warn
+from ..question_options import add_question_options
+
+if TYPE_CHECKING:
+    from ...judge.connect import Target
+    from ..question_options import Questions
+    from ..runs import Asked, Run
+    from ..trial import Ended
+
+DEADLINE_S: Final = 30.0
+"""Longer than a gate's: what an endpoint under load answers late still says how good the rubric is."""
+
+
+def add(commands: Commands) -> None:
+    """
+    Add the command to a parser.
+    """
+    parser = add_command(
+        commands,
+        "run",
+        _run,
+        "ask a model about every case, as the gate would; run it again to go on where it ended",
+        "turngate lab run --cases cases.jsonl --repeats 3 --usd 1.50",
+    )
+    add_question_options(parser)
+    parser.add_argument("--out", type=Path, metavar="DIR", help="the run's folder (default: runs/CASES-RUBRIC-MODEL)")
+    parser.add_argument("--concurrency", type=count_from_one, default=8, metavar="N", help="at once (default: 8)")
+    parser.add_argument("--usd", type=_usd, metavar="MAX", help="stop before this is passed, earlier goes included")
+    parser.add_argument(
+        "--deadline", type=_seconds, default=DEADLINE_S, metavar="S", help="for a question (default: 30)"
+    )
+    parser.add_argument("--base-url", default="", metavar="URL", help="an endpoint that speaks the Messages API")
+    parser.add_argument("--api-key-env", default="", metavar="V", help="the variable that holds the key")
+    parser.add_argument("--batch", action="store_true", help="by the Message Batches API: half the price, up to a day")
+
+
+def _run(asked: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from ..question_options import read_questions
+    from ..run_lock import alone
+    from ..runs import open_run
+    from ..trial import unanswered
+
+    found = read_questions(asked, environ)
+    target, found = _target(found, asked, environ)
+    questions = found.asked()
+    folder = asked.out or _folder(found)
+    with alone(folder):
+        run = open_run(folder, found.cases, found.cases_file, found.rubric, found.settings, found.repeats)
+        todo = unanswered(run, questions)
+        if len(todo) < len(questions):
+            warn(f"{folder}: {len(questions) - len(todo)} of {len(questions)} are answered already")
+        ask = _ask_in_batches if asked.batch else _ask
+        ended = ask(asked, environ, run, todo, questions, target, found)
+    return _told(folder, questions, ended)
+
+
+def _target(found: Questions, asked: argparse.Namespace, environ: Mapping[str, str]) -> tuple[Target, Questions]:
+    """
+    Say who is asked, and give the questions with the settings that hold for them.
+    """
+    from ...judge.connect import NoJudge, choose
+    from ...stopgate.places import state_dir
+    from ..errors import LabError
+
+    settings = found.settings._replace(
+        base_url=asked.base_url or found.settings.base_url,
+        api_key_env=asked.api_key_env or found.settings.api_key_env,
+        deadline_s=asked.deadline,
+    )
+    if asked.base_url:
+        settings = settings._replace(backend="anthropic")
+    if settings.backend == "remote":
+        raise LabError("judge.backend is remote, and the lab asks a model itself: name an endpoint with --base-url")
+
+    state = state_dir(environ)
+    target = choose(settings, environ, Path(state, "scripted.jsonl") if state else None)
+    if isinstance(target, NoJudge):
+        raise LabError(target.reason)
+    return target, found._replace(settings=settings._replace(backend=target.backend, model=target.model))
+
+
+def _ask(
+    asked: argparse.Namespace,
+    environ: Mapping[str, str],
+    run: Run,
+    todo: Sequence[Asked],
+    questions: Sequence[Asked],
+    target: Target,
+    found: Questions,
+) -> Ended:
+    from ...costing.ledger import Ledger
+    from ...costing.opening import open_ledger_store
+    from ...costing.screen import money
+    from ..progress import Progress
+    from ..spending import limited
+    from ..trial import Ended, How, ask_all
+
+    if not todo:
+        return Ended()
+    _check_no_batch(run.folder)
+    prices = _prices_folder(environ)
+    with open_ledger_store(run.folder) as database:
+        ledger = Ledger(database)
+        spending = limited(ledger.calls(), questions, found.settings, asked.usd, prices)
+        before = len(questions) - len(todo)
+        progress = Progress(len(questions), before)
+        how = How(target, found.settings, found.rubric, asked.concurrency, prices)
+        try:
+            return ask_all(
+                run.folder,
+                todo,
+                how,
+                ledger,
+                spending,
+                lambda done: progress.tell(before + done, money(spending.paid.usd)),
+            )
+        finally:
+            progress.close()
+
+
+def _check_no_batch(folder: Path) -> None:
+    from ..errors import LabError
+    from ..submissions import Submissions
+
+    if Submissions(folder).read()[0]:
+        raise LabError(
+            f"{folder}: questions of this run wait in a batch that is paid for: collect it with --batch first"
+        )
+
+
+def _ask_in_batches(
+    asked: argparse.Namespace,
+    environ: Mapping[str, str],
+    run: Run,
+    todo: Sequence[Asked],
+    questions: Sequence[Asked],  # noqa: ARG001
+    target: Target,
+    found: Questions,
+) -> Ended:
+    from ..batch import run_batch
+    from ..trial import Ended
+
+    try:
+        run_batch(
+            run,
+            list(todo),
+            target,
+            found.settings,
+            limit_usd=asked.usd,
+            prices_folder=_prices_folder(environ),
+            say=warn,
+        )
+    except KeyboardInterrupt:
+        return Ended(is_interrupted=True)
+    return Ended()
+
+
+def _told(folder: Path, questions: Sequence[Asked], ended: Ended) -> int:
+    from ..run_summary import summary
+    from ..runs import read_run
+    from ..trial import unanswered
+
+    run = read_run(folder)
+    left = len(unanswered(run, questions))
+    done = f"{len(questions) - left} of {len(questions)} answered"
+    if ended.is_interrupted:
+        warn(f"{done}; run again to go on")
+        return 130
+    if ended.why:
+        warn(f"{ended.why}; {done} and kept; run again to go on")
+        return 2
+    print_text(summary(run, questions))
+    if left:
+        warn(f"{done}; run again to go on")
+        return 2
+    print_text(f"next: turngate lab score {folder}\n")
+    return 0
+
+
+def _folder(found: Questions) -> Path:
+    name = f"{found.cases_file.stem}-{found.rubric.label}-{found.settings.model}"
+    return Path("runs", re.sub(r"[^\w.@-]+", "-", name)[:150])
+
+
+def _prices_folder(environ: Mapping[str, str]) -> Path | None:
+    from ...stopgate.places import config_dir
+
+    config = config_dir(environ)
+    return Path(config) if config else None
+
+
+def _usd(text: str) -> Decimal:
+    try:
+        amount = Decimal(text)
+    except InvalidOperation:
+        amount = Decimal(-1)
+    if not amount.is_finite() or amount <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no amount in US dollars above 0")
+    return amount
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0.1 <= seconds <= 600:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time from 0.1 to 600 seconds")
+    return seconds

@@ -1,0 +1,163 @@
+"""
+A verdict that a person calls wrong, as a labelled case: the turn is found again, and the labels are what the person says.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from ..costing.ledger import Ledger
+from ..costing.records import DecisionLine
+from ..costing.screen import one_line
+from ..judge.service.wire import WireTurn
+from ..rubric.turn import Turn
+from ..stopgate.evidence import build_turn
+from ..stopgate.transcript.lines import Unopened
+from ..stopgate.transcript.reader import read
+from ..stopgate.transcript.record import Record
+from ..stopgate.transcript.stops import PastStop, stops_in
+from ..stopgate.turn_count import TurnCounts, TurnKey
+from .cases import Case, case_line, new_case
+from .errors import LabError
+from .files import write_whole
+
+FILE_NAME: Final = "lab-cases.jsonl"
+"""In the state directory."""
+
+SOURCE: Final = "turngate wrong"
+TAG: Final = "wrong"
+
+_JUDGED: Final = ("block_verdict", "shadow_verdict", "pass_clean", "pass_noted", "pass_ungrounded")
+_LATE: Final = timedelta(seconds=1)
+"""So much later than the stop a reply may be stamped: two clocks may take part."""
+
+
+class TurnNotFound(Exception):
+    """
+    What was judged cannot be known any more; the text says why.
+    """
+
+
+def right_labels(line: DecisionLine, named: Sequence[str], known: Collection[str]) -> list[str]:
+    """
+    Give the faults of the reply as a person sees them who calls this verdict wrong.
+
+    Of the `named` faults the verdict is wrong: a fault that it found is not there, and one that it did not find is. None named: all
+    that it found is not there. Raises `LabError` where there is no verdict, or none that could be wrong so.
+    """
+    found = list(dict.fromkeys(finding.fault for finding in line.findings))
+    if line.outcome not in _JUDGED and not found:
+        raise LabError(f"decision {line.id} ({line.outcome}) was made without a judge: no verdict can be wrong")
+    if unknown := [fault for fault in named if fault not in known and fault not in found]:
+        raise LabError(f"--fault {unknown[0]!r}: no such fault: expected one of {', '.join(known)}")
+    if not named and not found:
+        raise LabError(f"decision {line.id} found no fault: say with --fault which one it missed")
+    if not named:
+        return []
+    return [fault for fault in dict.fromkeys((*known, *found)) if (fault in found) != (fault in named)]
+
+
+def judged_turn(ledger: Ledger, line: DecisionLine, checks: Sequence[str] = ()) -> Turn:
+    """
+    Give the turn that a decision was about: as it was recorded, else as its transcript tells it.
+
+    *checks* are the project's own check commands. Raises `TurnNotFound`.
+    """
+    if recorded := ledger.recorded_turn(line.id):
+        try:
+            return WireTurn.model_validate(json.loads(recorded)).turn()
+        except (ValueError, RecursionError):
+            raise TurnNotFound("the recorded turn is damaged") from None
+    stop = _stop_of(line)
+    record = read(stop.path, subagent=stop.is_subagent, end=stop.end)
+    if record.problem:
+        raise TurnNotFound(f"the transcript cannot be read: {one_line(record.problem)}")
+    return build_turn(
+        record,
+        reply=stop.reply,
+        subagent=stop.is_subagent,
+        checks=checks,
+        holds=_holds_before(ledger, line, record),
+        cwd=stop.cwd,
+        running_task_ids=frozenset(task.id for task in stop.tasks),
+    )
+
+
+def wrong_case(line: DecisionLine, turn: Turn, labels: Sequence[str], note: str) -> Case:
+    """
+    Make the case. Raises `LabError` where the turn is more than a case can hold.
+    """
+    return new_case(
+        f"wrong-{line.id}",
+        turn,
+        labels=list(labels),
+        confidence="medium",
+        rationale=note,
+        source=SOURCE,
+        client_version=line.client_version,
+        session=line.session_id,
+        tags=[TAG],
+    )
+
+
+def keep_case(path: Path, case: Case) -> None:
+    """
+    Add a case to a file, or put it in the place of the one with its id; lines that are no cases stay as they are. Raises `LabError`.
+
+    Others must not write meanwhile.
+    """
+    try:
+        lines = path.read_text("utf-8", "replace").split("\n") if path.exists() else []
+    except OSError as error:
+        raise LabError(f"{path}: not readable: {error.strerror}") from error
+    kept = [line for line in lines if line.strip() and _id_of(line) != case.id]
+    write_whole(path, "".join(f"{line}\n" for line in kept) + case_line(case))
+
+
+def _stop_of(line: DecisionLine) -> PastStop:
+    if not line.transcript_path:
+        raise TurnNotFound("the client named no transcript")
+    if not line.prompt_id and line.reply_chars is None:
+        raise TurnNotFound("neither the prompt nor the length of the reply is known")
+    try:
+        fitting = [stop for stop in stops_in(line.transcript_path, subagent=bool(line.agent_id)) if _fits(stop, line)]
+    except (Unopened, OSError) as error:
+        raise TurnNotFound(f"the transcript is gone: {one_line(str(error))}") from None
+    if not fitting:
+        raise TurnNotFound("the transcript has no such reply any more")
+    return fitting[-1]
+
+
+def _holds_before(ledger: Ledger, line: DecisionLine, record: Record) -> tuple[str, ...]:
+    key = TurnKey(line.session_id, line.agent_id, record.human_id, frozenset(record.prompt_ids))
+    holds = TurnCounts(ledger.database).find(key).holds
+    own = line.outcome.startswith("block_")
+    return tuple(hold.reason for hold in holds[: max(0, (line.spent or 0) - own)])
+
+
+def _fits(stop: PastStop, line: DecisionLine) -> bool:
+    if line.prompt_id and stop.prompt_id and stop.prompt_id != line.prompt_id:
+        return False
+    if line.reply_chars is not None and line.reply_chars not in (len(stop.reply), len(stop.reply.strip())):
+        return False
+    written = _time(stop.at)
+    return written is None or written <= line.at + _LATE
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return at if at.tzinfo else None
+
+
+def _id_of(line: str) -> object:
+    try:
+        return json.loads(line).get("id")
+    except (ValueError, AttributeError, RecursionError):
+        return None

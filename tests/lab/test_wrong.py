@@ -1,0 +1,304 @@
+"""
+`turngate wrong`: a verdict that a person calls wrong becomes a labelled case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from turngate.costing.outcomes import Outcome
+from turngate.costing.records import DecisionLine, FindingLine
+from turngate.judge.judgement import Judgement
+from turngate.lab.cases import Case, read_cases
+from turngate.lab.commands.wrong import main
+from turngate.lab.wrong import FILE_NAME
+from turngate.stopgate.events import BackgroundTask
+from turngate.stopgate.settings import Settings
+
+from ..stopgate.gate_stage import CLAIM, NOW, OPENER, REPLY, TASK, Gate, judged
+
+
+class Said(NamedTuple):
+    """
+    What the command printed and gave.
+    """
+
+    code: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Iterator[Gate]:
+    found = Gate(tmp_path)
+    yield found
+    found.database.close()
+
+
+Wrong = Callable[..., Said]
+
+
+@pytest.fixture
+def wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Wrong:
+    """
+    Give what runs the command on the gate's store.
+    """
+    environ = {"TURNGATE_STATE_DIR": str(tmp_path / "state"), "HOME": str(tmp_path)}
+
+    def runs(*arguments: str) -> Said:
+        code = main(arguments, environ)
+        stdout, stderr = capsys.readouterr()
+        return Said(code, stdout, stderr)
+
+    return runs
+
+
+def stopped(gate: Gate, answer: Judgement, **fields: Any) -> str:
+    """
+    Stop, and give the decision's id.
+    """
+    gate.answer = answer
+    gate.stop(**fields)
+    return gate.decisions[-1].line.id
+
+
+def cases(gate: Gate) -> list[Case]:
+    return read_cases(gate.folder / "state" / FILE_NAME)
+
+
+def noted(gate: Gate) -> list[tuple[str, str, str]]:
+    assert gate.store.ledger is not None
+    return [(line.decision_id, line.label, line.note) for line in gate.store.ledger.labels()]
+
+
+def test_a_wrong_hold_is_a_clean_case_with_the_turn_that_was_judged(gate: Gate, wrong: Wrong) -> None:
+    """
+    The turn is that which the judge saw, from the transcript; the file is for its owner alone, and `read_cases` takes it.
+    """
+    decision = stopped(gate, judged(CLAIM))
+
+    said = wrong(decision[:12], "--note", "they ran\x1b[2J elsewhere")
+
+    file = gate.folder / "state" / FILE_NAME
+    (case,) = cases(gate)
+    assert said == (0, f"{decision} is noted as wrong, and is a case now (none): {file}\n", "")
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert case.turn == gate.asked[0]
+    assert (case.id, case.labels, case.confidence) == (f"wrong-{decision}", [], "medium")
+    assert (case.source, case.session, case.tags, case.rationale) == (
+        "turngate wrong",
+        "s1",
+        ["wrong"],
+        "they ran elsewhere",
+    )
+    assert noted(gate) == [(decision, "none", "they ran elsewhere")]
+
+
+def test_an_earlier_turn_is_found_among_later_ones(gate: Gate, wrong: Wrong) -> None:
+    """
+    The session went on, with another reply under the same prompt; the turn is still the one that was judged.
+    """
+    decision = stopped(gate, judged(CLAIM))
+    gate.session.held("No test ran.")
+    gate.session.runs("Bash", "2 passed", command="pytest -q")
+    gate.session.says("Ran them: 2 passed.")
+    gate.session.prompt("And now delete it", prompt_id="p2")
+    gate.session.says(REPLY)
+    gate.session.write(gate.folder)
+
+    wrong(decision)
+
+    assert cases(gate)[0].turn == gate.asked[0]
+
+
+def test_what_the_turn_was_held_for_is_among_the_facts(gate: Gate, wrong: Wrong) -> None:
+    """
+    Of two holds of a turn, the second's judge knew of the first, and the first's of none.
+    """
+    gate.session.prompt("Write it", prompt_id="p2")
+    gate.session.says(REPLY)
+    first = stopped(gate, judged(CLAIM), prompt_id="p2")
+    gate.session.held(CLAIM.reason)
+    gate.session.says("I looked. All tests pass.")
+    second = stopped(gate, judged(CLAIM), prompt_id="p2", reply="I looked. All tests pass.")
+
+    wrong(first)
+    wrong(second)
+
+    assert [case.turn for case in cases(gate)] == gate.asked
+    assert [case.turn.facts.holds for case in cases(gate)] == [(), (CLAIM.reason,)]
+
+
+def test_a_recorded_turn_needs_no_transcript(gate: Gate, wrong: Wrong) -> None:
+    """
+    What was recorded is what was judged.
+    """
+    gate.settings = Settings(record_turns=True)
+    decision = stopped(gate, judged(CLAIM))
+    (gate.folder / "session.jsonl").unlink()
+
+    assert wrong(decision).code == 0
+    assert cases(gate)[0].turn == gate.asked[0]
+
+
+def test_of_a_turn_that_is_gone_the_label_alone_is_noted(gate: Gate, wrong: Wrong) -> None:
+    """
+    It says why there is no case.
+    """
+    decision = stopped(gate, judged(CLAIM))
+    path = gate.folder / "session.jsonl"
+    path.unlink()
+
+    gone = wrong(decision)
+    path.write_text("")
+    empty = wrong(decision)
+
+    assert (gone.code, gone.stdout.startswith(f"{decision} is noted as wrong (none), but is no case: ")) == (0, True)
+    assert "the transcript is gone: " in gone.stdout
+    assert "the transcript has no such reply any more" in empty.stdout
+    assert noted(gate) == [(decision, "none", "")]
+    assert not (gate.folder / "state" / FILE_NAME).exists()
+
+
+@pytest.mark.parametrize(
+    ("answer", "faults", "labels"),
+    [
+        pytest.param(judged(CLAIM, OPENER), [], [], id="all that it found is not there"),
+        pytest.param(judged(CLAIM, OPENER), ["opener"], ["claim"], id="one of them is not there"),
+        pytest.param(judged(CLAIM), ["promise"], ["claim", "promise"], id="it missed one more"),
+        pytest.param(judged(CLAIM), ["claim", "promise"], ["promise"], id="it took one for another"),
+        pytest.param(judged(), ["claim"], ["claim"], id="it missed the only one"),
+    ],
+)
+def test_the_labels_are_what_the_person_says(
+    gate: Gate, wrong: Wrong, answer: Judgement, faults: list[str], labels: list[str]
+) -> None:
+    """
+    Of a named fault the verdict is wrong: found, it is not there; not found, it is.
+    """
+    decision = stopped(gate, answer)
+
+    said = wrong(decision, *(word for fault in faults for word in ("--fault", fault)))
+
+    assert said.code == 0
+    assert cases(gate)[0].labels == labels
+    assert noted(gate) == [(decision, ",".join(labels) or "none", "")]
+
+
+def test_said_twice_the_newest_counts(gate: Gate, wrong: Wrong) -> None:
+    """
+    One case for a decision, in the place of the one before; the cases of others, and lines that are none, stay.
+    """
+    first, second = stopped(gate, judged(CLAIM)), stopped(gate, judged(OPENER))
+    file = gate.folder / "state" / FILE_NAME
+    wrong(first, "--note", "of old")
+    wrong(second)
+    with file.open("a") as out:
+        out.write('{"half": ')
+
+    wrong(first, "--fault", "promise", "--note", "anew")
+
+    lines = file.read_text().splitlines()
+    assert lines[1] == '{"half": '
+    file.write_text("\n".join([lines[0], lines[2]]))
+    assert [(case.id, case.labels, case.rationale) for case in cases(gate)] == [
+        (f"wrong-{second}", [], ""),
+        (f"wrong-{first}", ["claim", "promise"], "anew"),
+    ]
+    assert noted(gate) == [(second, "none", ""), (first, "claim,promise", "anew")]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "arguments", "said"),
+    [
+        pytest.param("pass_clean", [], "found no fault: say with --fault which one it missed", id="clean, no fault named"),
+        pytest.param("pass_clean", ["--fault", "lie"], "--fault 'lie': no such fault: expected one of claim", id="unknown"),
+        pytest.param("block_background", [], "(block_background) was made without a judge", id="background"),
+        pytest.param("pass_empty_reply", ["--fault", "claim"], "(pass_empty_reply) was made without a judge", id="empty"),
+        pytest.param("pass_judge_timeout", [], "(pass_judge_timeout) was made without a judge", id="no verdict"),
+        pytest.param("jobs_deny", [], "(jobs_deny) was made without a judge", id="a job"),
+    ],
+)  # fmt: skip
+def test_what_is_no_verdict_cannot_be_wrong(
+    gate: Gate, wrong: Wrong, outcome: Outcome, arguments: list[str], said: str
+) -> None:  # fmt: skip
+    """
+    One line and exit code 2; nothing is noted.
+    """
+    assert gate.store.ledger is not None
+    gate.store.ledger.record_decision(DecisionLine(NOW, "Stop", outcome, id="d1"))
+
+    told = wrong("d1", *arguments)
+
+    assert (told.code, told.stdout, told.stderr.count("\n")) == (2, "", 1)
+    assert said in told.stderr
+    assert noted(gate) == []
+
+
+def test_an_unknown_id_is_told(gate: Gate, wrong: Wrong, tmp_path: Path) -> None:
+    """
+    So is one that begins more than one id; with no ledger at all none is made.
+    """
+    assert gate.store.ledger is not None
+    for decision in ("ab1", "ab2"):
+        gate.store.ledger.record_decision(DecisionLine(NOW, "Stop", "pass_clean", id=decision))
+
+    assert "no decision 'zz': `turngate log` lists the latest" in wrong("zz").stderr
+    assert "'ab' begins more than one id: ab1, ab2" in wrong("ab").stderr
+    nowhere = {"TURNGATE_STATE_DIR": str(tmp_path / "none"), "HOME": str(tmp_path)}
+    assert main(["zz"], nowhere) == 2
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_fault_of_a_rubric_of_ones_own_can_be_taken_back(gate: Gate, wrong: Wrong) -> None:
+    """
+    What a verdict found is known to it, whatever the rubric of today says.
+    """
+    assert gate.store.ledger is not None
+    finding = FindingLine("boast", "Done.", "It boasts.", held=True)
+    line = DecisionLine(NOW, "Stop", "block_verdict", id="d1", findings=(finding,))
+    gate.store.ledger.record_decision(line)
+
+    assert wrong("d1", "--fault", "boast").stdout == (
+        "d1 is noted as wrong (none), but is no case: the client named no transcript\n"
+    )
+
+
+def test_a_reply_written_after_the_decision_is_not_its_own(gate: Gate, wrong: Wrong) -> None:
+    """
+    Of two replies of the same length under one prompt, the newest that stood there at the stop is taken.
+    """
+    decision = stopped(gate, judged(CLAIM))
+    at = gate.decisions[-1].line.at
+    early, late = ((at + timedelta(seconds=seconds)).isoformat() for seconds in (-2, 30))
+    session = type(gate.session)()
+    session.prompt("Write retry.ts", prompt_id="p1")
+    session.says("First".ljust(len(REPLY), "."), timestamp=early)
+    session.held("No test ran.")
+    session.says("Later".ljust(len(REPLY), "."), timestamp=late)
+    session.write(gate.folder)
+
+    wrong(decision)
+
+    assert cases(gate)[0].turn.reply.startswith("First")
+
+
+def test_a_task_that_ran_at_the_stop_is_not_called_uncollected(gate: Gate, wrong: Wrong) -> None:
+    """
+    The facts of the case are those that the judge saw.
+    """
+    gate.session.prompt("Build it", prompt_id="p2")
+    gate.session.runs("Bash", "running", command="make", run_in_background=True, details={"backgroundTaskId": "b1"})
+    gate.session.says(REPLY)
+    gate.settings = Settings(background_mode="off")
+    task: BackgroundTask = TASK
+    decision = stopped(gate, judged(CLAIM), prompt_id="p2", tasks=(task,))
+
+    wrong(decision)
+
+    assert cases(gate)[0].turn == gate.asked[0]
