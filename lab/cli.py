@@ -17,7 +17,7 @@ from .errors import LabError
 
 COMMANDS = (
     *("check", "harvest", "replay", "label"),
-    *("run", "export_requests", "import_answers", "score", "compare", "attacks", "live"),
+    *("run", "export_requests", "import_answers", "score", "compare", "report", "attacks", "live"),
 )
 """Each is a module in `commands` with `add(commands)`, in the order of the help."""
 

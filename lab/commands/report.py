@@ -56,18 +56,17 @@ def add(commands: Commands) -> None:
 def _report(asked: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from ..reporting.markdown import markdown
     from ..reporting.page import page
-    from ..reporting.report import as_json, check_same_cases, report
+    from ..reporting.report import as_json, report
     from .score import base_rates
 
     out = _page_of(asked)
     runs = [read_run(folder) for folder in (asked.run, *asked.others)]
-    for other in runs[1:]:
-        check_same_cases(runs[0], other)  # what cannot be compared is not looked at
     faults = dict.fromkeys(fault for run in runs for fault in run.manifest.faults)
     rates = base_rates(asked.base_rates, faults)
-    look = _look(environ, runs, again=asked.look_again)
-    found = report(runs, margin=asked.margin, rates=rates, seed=asked.seed, look=look)
-
+    found = report(runs, margin=asked.margin, rates=rates, seed=asked.seed)
+    # Kept before a figure is shown; a run without a score shows none.
+    shown = [run for run, arm in zip(runs, found.arms, strict=True) if arm.score]
+    found = found._replace(look=_look(environ, shown, again=asked.look_again))
     written = {
         ".html": page(found),
         ".md": markdown(found),

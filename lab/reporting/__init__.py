@@ -1,0 +1,3 @@
+"""
+Reports: what runs found, as a page, as Markdown and as JSON.
+"""
