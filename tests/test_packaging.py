@@ -53,7 +53,7 @@ def test_the_wheel_has_all_sources_and_data(wheel: Path) -> None:
         f"turngate/{path.relative_to(ROOT)}"
         for folder in FOLDERS
         for path in (ROOT / folder).rglob("*")
-        if path.suffix in {".py", ".toml", ".sql", ".typed", ".yml"} or path.name == "py.typed"
+        if path.suffix in {".css", ".html", ".js", ".py", ".sql", ".toml", ".typed", ".yml"} or path.name == "py.typed"
     }
     with zipfile.ZipFile(wheel) as archive:
         packed = set(archive.namelist())

@@ -51,10 +51,10 @@ def _write(file: Path) -> int:
 
 def _score(asked: argparse.Namespace, environ: Mapping[str, str]) -> int:
     # They need the extra `lab`.
-    from ..attack_score import attack_score
-    from ..attack_text import attack_score_text
+    from ..attacks.score import attack_score
+    from ..attacks.text import attack_score_text
     from ..looks import note_look
-    from ..score import as_json
+    from ..scoring.score import as_json
 
     run = read_run(asked.score)
     score = attack_score(run, seed=asked.seed)

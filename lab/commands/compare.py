@@ -39,9 +39,9 @@ def add(commands: Commands) -> None:
 
 
 def _compare(asked: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    from ..compare import as_json, compare
-    from ..compare_text import compare_text
-    from ..pairing import match
+    from ..comparing.compare import as_json, compare
+    from ..comparing.pairing import match
+    from ..comparing.text import compare_text
 
     a, b = read_run(asked.a), read_run(asked.b)
     match(a, b, sure_only=asked.sure_only)  # what cannot be compared is not looked at

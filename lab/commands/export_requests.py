@@ -8,7 +8,7 @@ import argparse
 from collections.abc import Mapping
 
 from ...stopgate.console import Commands, add_command, print_text, warn
-from ..question_options import STAND_IN, add_question_options
+from ..asking.question_options import STAND_IN, add_question_options
 
 
 def add(commands: Commands) -> None:
@@ -30,9 +30,9 @@ def add(commands: Commands) -> None:
 def _export(asked: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from pathlib import Path
 
-    from ..exchange import request_lines
+    from ..asking.exchange import request_lines
+    from ..asking.question_options import read_questions
     from ..files import write_whole
-    from ..question_options import read_questions
 
     found = read_questions(asked, environ)
     lines = request_lines(found.asked(), max_tokens=found.settings.max_tokens, seed=asked.seed)

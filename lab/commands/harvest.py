@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ...stopgate.console import Commands, add_command, count_from_one, print_text, warn
 
 if TYPE_CHECKING:
-    from ..harvest import Harvest
+    from ..past.harvest import Harvest
 
 _MOST_NAMED = 10
 
@@ -36,9 +36,9 @@ def add(commands: Commands) -> None:
 def _harvest(asked: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from ...stopgate.settings import read_settings
     from ..errors import LabError
-    from ..harvest import Way, harvest
+    from ..past.harvest import Way, harvest
+    from ..past.transcripts import clients_own
     from ..progress import Progress
-    from ..transcripts import clients_own
 
     if asked.seed is not None and asked.sample is None:
         raise LabError("--seed: draws a sample, so give --sample too")

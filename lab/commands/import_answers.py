@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ...stopgate.console import Commands, add_command, print_text, warn
-from ..question_options import STAND_IN, add_question_options
+from ..asking.question_options import STAND_IN, add_question_options
 
 
 def add(commands: Commands) -> None:
@@ -31,8 +31,8 @@ def add(commands: Commands) -> None:
 
 
 def _import(asked: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    from ..exchange import keep_answers, read_answers
-    from ..question_options import read_questions
+    from ..asking.exchange import keep_answers, read_answers
+    from ..asking.question_options import read_questions
     from ..runs import open_run
 
     found = read_questions(asked, environ)

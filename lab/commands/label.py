@@ -19,8 +19,8 @@ from ...stopgate.console import Commands, add_command, print_text
 from ...stopgate.places import config_dir
 from ..cases import Case, read_cases, write_cases
 from ..errors import LabError
-from ..labelling import Labelling, Task, differences, fault_keys, safe_note, tasks
-from ..labels import Answer, Label, Labels, add_labels, labels_file, read_answers, read_labels, settle
+from ..labelling.labels import Answer, Label, Labels, add_labels, labels_file, read_answers, read_labels, settle
+from ..labelling.session import Labelling, Task, differences, fault_keys, safe_note, tasks
 
 _STDIN: Final = "-"
 _NAME: Final = re.compile(r"[^\s\x00-\x1f\x7f]{1,200}")
@@ -63,7 +63,7 @@ def _label(asked: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 
 def _agreement(labels: Labels, cases: Sequence[Case], rubric: Rubric) -> int:
-    from ..agreement import agreement_text, agreements
+    from ..labelling.agreement import agreement_text, agreements
 
     print_text(agreement_text(agreements(labels, [case.id for case in cases], rubric.faults)))
     return 0
@@ -133,7 +133,7 @@ def _on_terminal(
     rubric: Rubric,
     environ: Mapping[str, str],
 ) -> int:
-    from ..label_screen import help_lines, label_on_terminal
+    from ..labelling.screen import help_lines, label_on_terminal
 
     path = labels_file(asked.file)
     todo, said = _undecided(todo, labels, labeller) if asked.adjudicate else (todo, labels.by(labeller))

@@ -19,7 +19,7 @@ from ..errors import LabError
 
 if TYPE_CHECKING:
     from ...costing.prices import PriceEntry
-    from ..replay_report import By, Report, Row
+    from ..past.replay_report import By, Report, Row
 
 WAYS = ("project", "day", "outcome")
 
@@ -41,7 +41,7 @@ def add(commands: Commands) -> None:
 
 
 def _replay(asked: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    from ..replay_report import report_json, report_text
+    from ..past.replay_report import report_json, report_text
 
     if asked.since and asked.until and asked.since > asked.until:
         raise LabError(f"--since {asked.since} lies after --until {asked.until}")
@@ -55,9 +55,9 @@ def _replay(asked: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 def _report(asked: argparse.Namespace, environ: Mapping[str, str]) -> Report:
     from ...rubric.tokens import estimate
-    from ..replay import plan, replay
-    from ..replay_cost import Prices, costs, output_of
-    from ..replay_report import Report, row, rows
+    from ..past.replay import plan, replay
+    from ..past.replay_cost import Prices, costs, output_of
+    from ..past.replay_report import Report, row, rows
 
     chosen = plan(environ, since=asked.since, until=asked.until)
     files = _transcripts(asked.paths, environ)

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ...stopgate.console import Commands, add_command, count_from_one, print_text, warn
-from ..question_options import add_question_options
+from ..asking.question_options import add_question_options
 
 if TYPE_CHECKING:
     from ...judge.connect import Target
-    from ..question_options import Questions
+    from ..asking.question_options import Questions
+    from ..asking.trial import Ended
     from ..runs import Asked, Run
-    from ..trial import Ended
 
 DEADLINE_S: Final = 30.0
 """Longer than a gate's: what an endpoint under load answers late still says how good the rubric is."""
@@ -48,10 +48,10 @@ def add(commands: Commands) -> None:
 
 
 def _run(asked: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    from ..question_options import read_questions
-    from ..run_lock import alone
+    from ..asking.question_options import read_questions
+    from ..asking.run_lock import alone
+    from ..asking.trial import unanswered
     from ..runs import open_run
-    from ..trial import unanswered
 
     found = read_questions(asked, environ)
     target, found = _target(found, asked, environ)
@@ -104,9 +104,9 @@ def _ask(
     from ...costing.ledger import Ledger
     from ...costing.opening import open_ledger_store
     from ...costing.screen import money
+    from ..asking.spending import limited
+    from ..asking.trial import Ended, How, ask_all
     from ..progress import Progress
-    from ..spending import limited
-    from ..trial import Ended, How, ask_all
 
     if not todo:
         return Ended()
@@ -132,8 +132,8 @@ def _ask(
 
 
 def _check_no_batch(folder: Path) -> None:
+    from ..batches.submissions import Submissions
     from ..errors import LabError
-    from ..submissions import Submissions
 
     if Submissions(folder).read()[0]:
         raise LabError(
@@ -150,8 +150,8 @@ def _ask_in_batches(
     target: Target,
     found: Questions,
 ) -> Ended:
-    from ..batch import run_batch
-    from ..trial import Ended
+    from ..asking.trial import Ended
+    from ..batches.batch import run_batch
 
     try:
         run_batch(
@@ -169,9 +169,9 @@ def _ask_in_batches(
 
 
 def _told(folder: Path, questions: Sequence[Asked], ended: Ended) -> int:
-    from ..run_summary import summary
+    from ..asking.run_summary import summary
+    from ..asking.trial import unanswered
     from ..runs import read_run
-    from ..trial import unanswered
 
     run = read_run(folder)
     left = len(unanswered(run, questions))

@@ -39,8 +39,8 @@ def add(commands: Commands) -> None:
 
 def _score(asked: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from ..looks import note_look  # hashes every turn
-    from ..score import as_json, score  # numpy and scipy
-    from ..score_text import score_text
+    from ..scoring.score import as_json, score  # numpy and scipy
+    from ..scoring.text import score_text
 
     run = read_run(asked.run)
     rates = base_rates(asked.base_rates, run.manifest.faults)

@@ -19,7 +19,7 @@ from ...stopgate.places import config_dir, state_dir
 from ...stopgate.settings import BadSetting, Settings, read_settings
 from ..cases import Case
 from ..errors import LabError
-from ..labelling import safe_note
+from ..labelling.session import safe_note
 
 
 def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:

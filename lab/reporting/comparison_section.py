@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from ...costing.screen import money
-from ..compare import POWER, Comparison, Difference, Paired
-from ..price_of_asking import Ratio
-from ..score_text import UNKNOWN
+from ..comparing.compare import POWER, Comparison, Difference, Paired
+from ..comparing.price_of_asking import Ratio
+from ..scoring.text import UNKNOWN
 from .document import Block, Plot, Prose, Section, Table
 from .report import Compared
 from .shown_text import plain

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ..cases import Case
-from ..marks import Judged
 from ..runs import Reading, Run
+from ..scoring.marks import Judged
 from .shown_text import ShownTurn, plain, shown, shown_turn
 
 FALSE_ALARM: Final = "false alarm"

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
-from ..marks import Marks, Rate
-from ..score import Figures, Score
+from ..scoring.marks import Marks, Rate
+from ..scoring.score import Figures, Score
 from ..statistics import Interval
 from .report import Arm, Compared, Report
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from ..compare import Comparison, compare
-from ..compare import as_json as comparison_as_json
+from ..comparing.compare import Comparison, compare
+from ..comparing.compare import as_json as comparison_as_json
+from ..comparing.pairing import match
 from ..errors import LabError, NotDecidable
-from ..marks import HELD, Judged
-from ..pairing import match
 from ..runs import Manifest, Reading, Run
-from ..score import Score, score
-from ..score import as_json as score_as_json
+from ..scoring.marks import HELD, Judged
+from ..scoring.score import Score, score
+from ..scoring.score import as_json as score_as_json
 from .disagreements import Disagreement, disagreements, judged_of, readings_by_case
 from .shown_text import plain
 

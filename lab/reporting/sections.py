@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 from ...costing.screen import money
-from ..marks import Marks, Rate
-from ..score import Figures, Score
-from ..score_text import INTERVALS_NOTE, UNKNOWN, between, percent, why_unknown, with_intervals
+from ..scoring.marks import Marks, Rate
+from ..scoring.score import Figures, Score
+from ..scoring.text import INTERVALS_NOTE, UNKNOWN, between, percent, why_unknown, with_intervals
 from .comparison_section import comparison_section
 from .document import Block, Plot, Prose, Section, Table
 from .report import Arm, Report

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 
-from turngate.lab.harvest import harvest
+from turngate.lab.past.harvest import harvest
 
 from ..shared import SHARED
 from ..stopgate.transcripts import Session

@@ -14,7 +14,7 @@ from turngate.costing.records import Call
 from turngate.judge.connect import Target
 from turngate.judge.scripted_api import Received, ScriptedMessagesApi
 from turngate.judge.settings import JudgeSettings
-from turngate.lab.batch import run_batch
+from turngate.lab.batches.batch import run_batch
 from turngate.lab.cases import Case, new_case
 from turngate.lab.runs import Asked, Run, open_run, questions
 from turngate.rubric.library import load

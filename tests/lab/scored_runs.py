@@ -11,9 +11,9 @@ from typing import Any
 
 from turngate.judge.settings import JudgeSettings
 from turngate.lab.cases import Case, new_case
-from turngate.lab.marks import Marks
 from turngate.lab.runs import Answered, Manifest, Run, keep, open_run, read_run
-from turngate.lab.score import Score
+from turngate.lab.scoring.marks import Marks
+from turngate.lab.scoring.score import Score
 from turngate.rubric.library import load
 from turngate.rubric.turn import Turn
 

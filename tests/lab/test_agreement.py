@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import pytest
 
-from turngate.lab.agreement import HELD, agreement_text, agreements
 from turngate.lab.errors import NotDecidable
-from turngate.lab.labels import Label, Labels
+from turngate.lab.labelling.agreement import HELD, agreement_text, agreements
+from turngate.lab.labelling.labels import Label, Labels
 
 FAULTS = ("claim", "opener")
 IDS = [f"c{number}" for number in range(51)]

@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turngate.judge.settings import JudgeSettings
-from turngate.lab.attack_score import AttackScore, Leak, attack_score
 from turngate.lab.attacks.builder import attacked, build
 from turngate.lab.attacks.catalogue import Attack, attacks, bases
+from turngate.lab.attacks.score import AttackScore, Leak, attack_score
 from turngate.lab.cases import Case, case_line, new_case, read_cases
 from turngate.lab.commands.attacks import add
 from turngate.lab.errors import LabError, NotDecidable

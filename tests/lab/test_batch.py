@@ -25,10 +25,10 @@ from turngate.judge.scripted_api import (
     Sends,
     fails,
 )
-from turngate.lab.batch import run_batch
+from turngate.lab.batches.batch import run_batch
+from turngate.lab.batches.submissions import BATCHES
 from turngate.lab.errors import LabError
 from turngate.lab.runs import ANSWERS, read_run
-from turngate.lab.submissions import BATCHES
 
 from .batched import CLEAN, KEY, Stage, asks_for_state, creates, custom_ids, fetches_results
 

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from turngate.judge.settings import JudgeSettings
 from turngate.lab.cases import Case, new_case
 from turngate.lab.commands import compare as command
-from turngate.lab.compare import Comparison, as_json, compare
-from turngate.lab.compare_text import compare_text
+from turngate.lab.comparing.compare import Comparison, as_json, compare
+from turngate.lab.comparing.paired_rates import paired_rates_interval
+from turngate.lab.comparing.text import compare_text
 from turngate.lab.errors import NotDecidable
-from turngate.lab.paired_rates import paired_rates_interval
 from turngate.lab.runs import Answered, Manifest, Run, cases_hash, keep, open_run
 from turngate.rubric.library import load
 from turngate.rubric.turn import Turn

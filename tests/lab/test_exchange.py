@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from turngate.lab.asking.kept_text import kept_text
 from turngate.lab.cases import new_case, write_cases
 from turngate.lab.commands import export_requests, import_answers
 from turngate.lab.errors import LabError
-from turngate.lab.kept_text import kept_text
 from turngate.lab.runs import read_run
 from turngate.rubric.library import load
 from turngate.rubric.turn import Turn

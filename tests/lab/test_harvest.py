@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from turngate.lab import harvest as harvest_module
 from turngate.lab.cases import read_cases
 from turngate.lab.commands.harvest import add
 from turngate.lab.errors import LabError
-from turngate.lab.harvest import Gathered, Way, gather, harvest
-from turngate.lab.harvest_file import Sample
+from turngate.lab.past import harvest as harvest_module
+from turngate.lab.past.harvest import Gathered, Way, gather, harvest
+from turngate.lab.past.harvest_file import Sample
 from turngate.stopgate.console import Parser
 
 from ..shared import SHARED, needs_shared

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from turngate.lab.cases import Case, new_case
 from turngate.lab.errors import LabError
-from turngate.lab.label_screen import REDRAW, Look, help_lines, keys_from, page
-from turngate.lab.labelling import (
+from turngate.lab.labelling.labels import Label, Labels
+from turngate.lab.labelling.screen import REDRAW, Look, help_lines, keys_from, page
+from turngate.lab.labelling.session import (
     BACKSPACE,
     ENTER,
     ESCAPE,
@@ -24,7 +25,6 @@ from turngate.lab.labelling import (
     fault_keys,
     tasks,
 )
-from turngate.lab.labels import Label, Labels
 from turngate.rubric.library import load
 from turngate.rubric.turn import Facts, ToolCall, Turn
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from turngate.lab.cases import new_case
 from turngate.lab.errors import LabError
-from turngate.lab.labels import Label, Labels, add_labels, labels_file, read_answers, read_labels, settle
+from turngate.lab.labelling.labels import Label, Labels, add_labels, labels_file, read_answers, read_labels, settle
 from turngate.rubric.library import load
 from turngate.rubric.turn import Turn
 

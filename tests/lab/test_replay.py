@@ -22,9 +22,9 @@ from turngate.costing.opening import open_ledger_store
 from turngate.costing.records import CallEnd
 from turngate.costing.usage import Usage
 from turngate.lab.errors import LabError
-from turngate.lab.replay import TAG, Replayed, Size, plan, replay, sessions_of
-from turngate.lab.replay_cost import Output, Prices, usages
-from turngate.lab.replay_report import short_names, spread
+from turngate.lab.past.replay import TAG, Replayed, Size, plan, replay, sessions_of
+from turngate.lab.past.replay_cost import Output, Prices, usages
+from turngate.lab.past.replay_report import short_names, spread
 from turngate.rubric.library import load
 from turngate.rubric.render import render
 from turngate.stopgate.evidence import build_turn

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from turngate.judge.scripted_api import REFUSAL, Hangs, Received, Says, ScriptedMessagesApi, Sends, fails
+from turngate.lab.asking.run_lock import alone
 from turngate.lab.commands import export_requests, run
 from turngate.lab.errors import LabError
-from turngate.lab.run_lock import alone
 from turngate.lab.runs import ANSWERS, read_run
 
 from .trials import CLEAN, KEY, command, ledger_calls, write_turns

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from turngate.lab.cases import Case
 from turngate.lab.errors import NotDecidable
 from turngate.lab.runs import Answered
-from turngate.lab.score import as_json, score
-from turngate.lab.score_text import score_text
+from turngate.lab.scoring.score import as_json, score
+from turngate.lab.scoring.text import score_text
 from turngate.lab.statistics import f1_wilson, wilson
 
 from .scored_runs import (

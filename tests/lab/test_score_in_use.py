@@ -11,8 +11,8 @@ import pytest
 
 from turngate.lab.cases import Case
 from turngate.lab.runs import Answered
-from turngate.lab.score import score
-from turngate.lab.score_text import score_text
+from turngate.lab.scoring.score import score
+from turngate.lab.scoring.text import score_text
 from turngate.lab.statistics import wilson
 
 from .scored_runs import (

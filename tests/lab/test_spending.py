@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turngate.judge.settings import JudgeSettings
+from turngate.lab.asking.spending import Paid, Spending, worst_try_usd
 from turngate.lab.cases import new_case
 from turngate.lab.errors import LabError
 from turngate.lab.runs import Asked, questions
-from turngate.lab.spending import Paid, Spending, worst_try_usd
 from turngate.rubric.library import load
 from turngate.rubric.turn import Turn
 

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turngate.judge.settings import JudgeSettings
+from turngate.lab.batches.submissions import Submissions, payer
 from turngate.lab.runs import questions
-from turngate.lab.submissions import Submissions, payer
 from turngate.rubric.library import load
 
 from .batched import KEY, some_cases

@@ -1,0 +1,3 @@
+"""
+Asking a judge about every case: on the production path, or by somebody else.
+"""

@@ -1,0 +1,3 @@
+"""
+Whether one run is better than another of the same cases.
+"""

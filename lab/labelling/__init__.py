@@ -1,0 +1,3 @@
+"""
+Labels by people: given, compared and settled.
+"""

@@ -1,0 +1,3 @@
+"""
+Recorded sessions: what the gate would have done in them, and their turns as cases.
+"""

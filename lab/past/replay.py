@@ -1,0 +1,290 @@
+"""
+The replay: past stops played through the gate itself, with a judge that calls every turn clean and a memory that is thrown away.
+
+Each stop meets the transcript as it stood then. What a hold would have changed about the rest of a session cannot be played.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from datetime import UTC, date, datetime
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final, NamedTuple
+
+from ...costing.database import open_database
+from ...costing.outcomes import Outcome
+from ...judge.judgement import Ask, Judgement
+from ...rubric.library import BadRubric, Rubric, UnknownRubric, load
+from ...rubric.render import CeilingTooLow, render
+from ...rubric.turn import Turn
+from ...rubric.verdict import Verdict
+from ...stopgate.events import Event, scrub
+from ...stopgate.gate import Store, decide
+from ...stopgate.places import config_dir
+from ...stopgate.settings import Settings, read_settings
+from ...stopgate.transcript.lines import Unopened
+from ...stopgate.transcript.stops import PastStop, stops_in
+from ...stopgate.turn_count import TurnCounts
+from ..errors import LabError
+
+TAG: Final = "kvq7xa"
+"""Fences the parts of each request: as long as the gate's own, and the same at every replay, so that sizes are too."""
+
+_LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Plan(NamedTuple):
+    """
+    How stops are played: by the user's own settings.
+    """
+
+    settings: Settings
+    rubric: Rubric
+    since: date | None = None
+    """The first day (UTC) that counts."""
+    until: date | None = None
+    """The last one."""
+
+    def counts(self, at: datetime | None) -> bool:
+        """
+        Say whether a stop is one of those that are asked for; one without a time is so only where no days are named.
+        """
+        if self.since is None and self.until is None:
+            return True
+        if at is None or self.is_over(at):
+            return False
+        return self.since is None or self.since <= at.date()
+
+    def is_over(self, at: datetime) -> bool:
+        """
+        Say whether a time lies behind the last day.
+        """
+        return self.until is not None and at.date() > self.until
+
+
+class Size(NamedTuple):
+    """
+    How large the request about a turn is.
+    """
+
+    characters: int
+    bytes: int
+    tokens: int
+    """An upper estimate, the answer's schema included."""
+
+
+class Replayed(NamedTuple):
+    """
+    One past stop, and what the gate would have done.
+    """
+
+    at: datetime | None
+    """In UTC; that of the stop before where the reply has no time, None where there is none either."""
+    project: str
+    outcome: Outcome
+    request: Size | None
+    """None where no judge would have been asked."""
+    id: str = ""
+    """What a copy of the session repeats; empty where nothing tells."""
+
+
+class Played(NamedTuple):
+    """
+    The stops of some transcripts.
+    """
+
+    stops: tuple[Replayed, ...] = ()
+    unreadable: tuple[str, ...] = ()
+    """One line for each transcript that could not be read."""
+    repeated: int = 0
+    """Stops that another transcript tells of too: a copy, or a session that was resumed in a new file. They are counted once."""
+
+
+def plan(environ: Mapping[str, str], *, since: date | None = None, until: date | None = None) -> Plan:
+    """
+    Make the plan of a user's settings and rubric. Raises `BadSetting` and `LabError`.
+    """
+    settings = read_settings(environ).settings
+    folder = config_dir(environ)
+    try:
+        rubric = load(settings.judge.rubric_name, Path(folder, "rubrics") if folder else None)
+    except (BadRubric, UnknownRubric) as error:
+        raise LabError(str(error)) from None
+    return Plan(settings, rubric, since, until)
+
+
+def replay(
+    files: Iterable[Path],
+    plan: Plan,
+    *,
+    jobs: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Played:
+    """
+    Play all stops of some transcripts, oldest first; `progress` is told of sessions.
+
+    A transcript that cannot be read is one line of `unreadable`.
+    """
+    sessions = sessions_of(files)
+    played: dict[int, Played] = {}
+    for index, one in _played(sessions, plan, min(jobs or os.cpu_count() or 1, len(sessions))):
+        played[index] = one
+        if progress:
+            progress(len(played), len(sessions))
+    # By session first, so that nothing hangs on which worker was first.
+    in_order = [played[index] for index in sorted(played)]
+    stops = [stop for one in in_order for stop in one.stops]
+    once = list({stop.id or index: stop for index, stop in reversed(list(enumerate(stops)))}.values())[::-1]
+    once.sort(key=lambda stop: stop.at or _LONG_AGO)
+    unreadable = tuple(line for one in in_order for line in one.unreadable)
+    return Played(tuple(once), unreadable, repeated=len(stops) - len(once))
+
+
+def sessions_of(files: Iterable[Path]) -> list[tuple[Path, ...]]:
+    """
+    Put the transcripts of subagents to that of their session: they share its memory.
+    """
+    keyed = sorted((*_session_of(file), file) for file in files)
+    return [tuple(file for *_, file in group) for _, group in groupby(keyed, key=lambda key: key[0])]
+
+
+def _session_of(file: Path) -> tuple[Path, bool]:
+    """
+    Give the folder of a session, which only its subagents need, and whether the file is one of theirs.
+    """
+    # `<project>/<session>.jsonl`, and `<project>/<session>/subagents/agent-<id>.jsonl`.
+    return (file.parent.parent, True) if file.parent.name == "subagents" else (file.with_suffix(""), False)
+
+
+def _played(sessions: Sequence[tuple[Path, ...]], plan: Plan, jobs: int) -> Iterator[tuple[int, Played]]:
+    if jobs <= 1:
+        for index, session in enumerate(sessions):
+            yield index, _unharmed(partial(play, session, plan), session)
+        return
+    # Ctrl-C is the parent's: it takes no further session, and says nothing more.
+    pool = ProcessPoolExecutor(jobs, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN))
+    try:
+        futures = {pool.submit(play, session, plan): index for index, session in enumerate(sessions)}
+        for future in as_completed(futures):
+            index = futures[future]
+            yield index, _unharmed(future.result, sessions[index])
+    finally:
+        # Not by `with`, whose own shutdown would play what is left.
+        pool.shutdown(cancel_futures=True)
+
+
+def _unharmed(run: Callable[[], Played], session: tuple[Path, ...]) -> Played:
+    try:
+        return run()
+    except Exception as error:  # one transcript must not take the figures of all others away
+        return Played(unreadable=(f"{session[0].name}: {type(error).__name__}: {error}",))
+
+
+def play(files: Sequence[Path], plan: Plan) -> Played:
+    """
+    Play the stops of one session, its subagents' among them, in the order in which they happened.
+    """
+    unreadable: list[str] = []
+    timed: list[tuple[datetime | None, PastStop]] = []
+    for file in files:
+        try:
+            timed += _timed(stops_in(str(file)))
+        except Unopened as error:
+            unreadable.append(f"{file.name}: {error}")
+    if not timed:
+        return Played(unreadable=tuple(unreadable))
+
+    timed.sort(key=lambda pair: pair[0] or _LONG_AGO)
+    project = next((stop.cwd for _, stop in timed if stop.cwd), "")
+    with _memory() as store:
+        replayed = [
+            _replayed(at, stop, project, plan, store) for at, stop in timed if at is None or not plan.is_over(at)
+        ]
+    return Played(tuple(stop for stop in replayed if plan.counts(stop.at)), tuple(unreadable))
+
+
+def _timed(stops: Iterable[PastStop]) -> Iterator[tuple[datetime | None, PastStop]]:
+    """
+    Give each stop its time; within a file time does not run backwards.
+    """
+    latest: datetime | None = None
+    for stop in stops:
+        at = _time(stop.at)
+        latest = max(filter(None, (latest, at)), default=None)
+        yield latest, stop
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        at = datetime.fromisoformat(text)
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+@contextmanager
+def _memory() -> Generator[Store]:
+    """
+    A memory like the gate's, for counts and without a ledger, which nobody would read.
+    """
+    with TemporaryDirectory(prefix="turngate-replay-") as folder, open_database(folder) as database:
+        yield Store(None, TurnCounts(database))
+
+
+def _replayed(at: datetime | None, stop: PastStop, project: str, plan: Plan, store: Store) -> Replayed:
+    sizes: list[Size] = []
+    is_off = plan.settings.judge.backend == "off"
+    reply = decide(
+        _event(stop),
+        now=at or _LONG_AGO,
+        store=store,
+        ask=_clean(plan, sizes) if plan.counts(at) else lambda _: _CLEAN,
+        settings=plan.settings,
+        held_back=lambda: Judgement("no_judge", detail="judge.backend is off") if is_off else None,
+    )
+    stop_id = f"{stop.message_id} {stop.at}" if stop.message_id and stop.at else ""
+    return Replayed(at, project, reply.outcome, sizes[0] if sizes else None, stop_id)
+
+
+def _event(stop: PastStop) -> Event:
+    return Event(
+        "SubagentStop" if stop.is_subagent else "Stop",
+        session_id=stop.session_id,
+        transcript_path="" if stop.is_subagent else stop.path,
+        agent_transcript_path=stop.path if stop.is_subagent else "",
+        cwd=stop.cwd,
+        prompt_id=stop.prompt_id,
+        agent_id=stop.agent_id,
+        reply=scrub(stop.reply),
+        tasks=stop.tasks,
+        project=stop.cwd,
+        transcript_end=stop.end,
+    )
+
+
+_CLEAN: Final = Judgement("answered", Verdict())
+
+
+def _clean(plan: Plan, sizes: list[Size]) -> Ask:
+    """
+    Give a judge that puts the request together, and calls the turn clean.
+    """
+
+    def ask(turn: Turn) -> Judgement:
+        judge = plan.settings.judge
+        try:
+            request = render(plan.rubric, turn, max_input_tokens=judge.max_input_tokens, tag=TAG)
+        except CeilingTooLow as error:
+            return Judgement("no_judge", detail=f"judge.{error}")
+        sent = request.system + request.user
+        sizes.append(Size(len(sent), len(sent.encode("utf-8", "replace")), request.estimated_tokens))
+        return _CLEAN
+
+    return ask

@@ -1,0 +1,3 @@
+"""
+What the judge of a run is worth.
+"""
