@@ -10,12 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...stopgate.console import Commands, add_command, count_from_one, print_text, warn
+from ...stopgate.console import Commands, add_command, count_from_one, print_text
 
 if TYPE_CHECKING:
     from ..past.harvest import Harvest
-
-_MOST_NAMED = 10
 
 
 def add(commands: Commands) -> None:
@@ -37,7 +35,7 @@ def _harvest(asked: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from ...stopgate.settings import read_settings
     from ..errors import LabError
     from ..past.harvest import Way, harvest
-    from ..past.transcripts import clients_own
+    from ..past.transcripts import clients_own, tell_unreadable
     from ..progress import Progress
 
     if asked.seed is not None and asked.sample is None:
@@ -66,8 +64,7 @@ def _harvest(asked: argparse.Namespace, environ: Mapping[str, str]) -> int:
     finally:
         for bar in progress:
             bar.close()
-    for problem in found.problems[:_MOST_NAMED]:
-        warn(problem)
+    tell_unreadable(found.problems, read=found.read)
     print_text(_summary(found, asked.out, asked.sample))
     return 0
 
@@ -76,7 +73,7 @@ def _summary(found: Harvest, out: Path, sample: int | None) -> str:
     before = f" ({found.done_before:,} were done before)" if found.done_before else ""
     drawn = f", drawn blindly of all turns that could be judged (asked for: {sample:,})" if sample else ""
     known = [f"in the file already: {found.known:,}"] if found.known else []
-    problems = [f"transcripts that could not be read: {len(found.problems):,}"] if found.problems else []
+    problems = [f"files and folders that could not be read: {len(found.problems):,}"] if found.problems else []
     skipped = [f"  {reason}: {count:,}" for reason, count in found.skipped.most_common()]
     megabytes = found.bytes / 1e6
     lines = [

@@ -8,13 +8,13 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...stopgate.console import Commands, add_command, count_from_one, print_text, warn
-from ...stopgate.places import config_dir, expand_home
+from ...stopgate.places import config_dir
 from ..errors import LabError
 
 if TYPE_CHECKING:
@@ -42,10 +42,12 @@ def add(commands: Commands) -> None:
 
 def _replay(asked: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from ..past.replay_report import report_json, report_text
+    from ..past.transcripts import tell_unreadable
 
     if asked.since and asked.until and asked.since > asked.until:
         raise LabError(f"--since {asked.since} lies after --until {asked.until}")
     found = _report(asked, environ)
+    tell_unreadable(found.unreadable, read=found.read)
     if asked.json:
         print_text(json.dumps(report_json(found)) + "\n")
     else:
@@ -58,9 +60,10 @@ def _report(asked: argparse.Namespace, environ: Mapping[str, str]) -> Report:
     from ..past.replay import plan, replay
     from ..past.replay_cost import Prices, costs, output_of
     from ..past.replay_report import Report, row, rows
+    from ..past.transcripts import clients_own, transcripts_under
 
     chosen = plan(environ, since=asked.since, until=asked.until)
-    files = _transcripts(asked.paths, environ)
+    files, closed = transcripts_under(asked.paths or [clients_own(environ)])
     played = replay(files, chosen, jobs=asked.jobs, progress=_tell if os.isatty(2) else None)
     judge, now = chosen.settings.judge, datetime.now(UTC)
     prices = Prices(
@@ -75,26 +78,17 @@ def _report(asked: argparse.Namespace, environ: Mapping[str, str]) -> Report:
     ways: tuple[By, ...] = (asked.by,) if asked.by else ("project", "day")
     tables: dict[By, list[Row]] = {by: rows(by, played.stops, each, prices.output.tokens) for by in ways}
     total = row("total", zip(played.stops, each, strict=True), prices.output.tokens)
-    return Report(tables, total, chosen, prices, len(files), played.unreadable, played.repeated)
-
-
-def _transcripts(paths: Sequence[Path], environ: Mapping[str, str]) -> list[Path]:
-    """
-    Find the transcripts in files and folders, each once. Raises `LabError`.
-    """
-    found: dict[Path, None] = {}
-    for path in paths or [_clients_own(environ)]:
-        if not path.exists():
-            raise LabError(f"{path}: no such file or folder")
-        found.update(dict.fromkeys([path] if not path.is_dir() else sorted(path.rglob("*.jsonl"))))
-    if not found:
-        raise LabError(f"no transcript (*.jsonl) in {', '.join(map(str, paths)) or _clients_own(environ)}")
-    return list(found)
-
-
-def _clients_own(environ: Mapping[str, str]) -> Path:
-    folder = environ.get("CLAUDE_CONFIG_DIR") or "~/.claude"
-    return Path(expand_home(folder, environ), "projects")
+    return Report(
+        tables,
+        total,
+        chosen,
+        prices,
+        len(files),
+        len(files) - len(played.unreadable),
+        (*closed, *played.unreadable),
+        played.repeated,
+        len(played.overlong),
+    )
 
 
 def _own_prices(environ: Mapping[str, str]) -> tuple[PriceEntry, ...] | None:

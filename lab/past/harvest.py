@@ -9,31 +9,34 @@ from __future__ import annotations
 
 import heapq
 import os
-import signal
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
-from hashlib import sha256
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from ...costing.screen import one_line
+from ...rubric.masking import clean, mask
 from ...rubric.turn import Turn
 from ...stopgate.events import STOP_EVENTS
 from ...stopgate.evidence import build_turn
 from ...stopgate.transcript import Record, read
 from ...stopgate.transcript.lines import Unopened
-from ...stopgate.transcript.stops import PastStop, stops_in
+from ...stopgate.transcript.stops import PastStop
 from ..cases import Case, case_line, new_case
 from ..errors import LabError
 from .harvest_file import Sample, harvest_file
+from .stops import id_of, read_stops
 from .transcripts import transcripts_under
+from .workers import workers
 
 NOT_FOUND: Final = "reply_not_found"
 """Beside the gate's codes: the reader finds another reply at the stop, as where two clients write one session."""
+TOO_LONG: Final = "reply_too_long"
+"""Its line is longer than the reader holds, so that no reply is known."""
 
 _IN_HAND: Final = 4
 """Transcripts for each process that are given out ahead."""
@@ -73,6 +76,8 @@ class Harvest:
     """
 
     transcripts: int = 0
+    read: int = 0
+    """Of the transcripts, now or before."""
     done_before: int = 0
     """Of the transcripts, those that an earlier harvest into the same file has done."""
     stops: int = 0
@@ -84,7 +89,7 @@ class Harvest:
     bytes: int = 0
     seconds: float = 0.0
     problems: list[str] = field(default_factory=list[str])
-    """One line for each transcript that gave nothing, since it could not be read."""
+    """One line for each transcript or folder that gave nothing, since it could not be read."""
 
 
 def harvest(
@@ -104,17 +109,19 @@ def harvest(
     """
     drawn = None if sample is None else Sample(sample, seed)
     # The file may lie in a folder of transcripts.
-    files = [file for file in transcripts_under(paths) if file.resolve() != out.resolve()]
-    begun, total = time.monotonic(), Harvest(transcripts=len(files))
+    found, itself = transcripts_under(paths), Path(os.path.realpath(out))
+    files = [file for file in found.files if file != itself]
+    begun, total = time.monotonic(), Harvest(transcripts=len(files), problems=found.unreadable)
     with harvest_file(out, drawn) as kept:
         left = [file for file in files if not kept.has(file)]
-        total.done_before = len(files) - len(left)
+        total.read = total.done_before = len(files) - len(left)
         jobs = min(jobs or os.cpu_count() or 1, len(left))
         for number, gathered in enumerate(_gathered(left, way._replace(sample=drawn), jobs), start=1):
             if gathered.problem:
                 total.problems.append(gathered.problem)
             else:
                 total.known += kept.add(gathered.path, gathered.cases)
+                total.read += 1
             total.stops += gathered.stops
             total.skipped.update(gathered.skipped)
             total.bytes += gathered.bytes
@@ -150,12 +157,12 @@ class _Found(NamedTuple):
 
 def _all_of(path: Path, way: Way) -> Gathered:
     skipped: Counter[str] = Counter()
-    size, number = path.stat().st_size, 0
+    number = 0
     lines: dict[str, str] = {}
 
     def judged() -> Iterator[_Found]:
         nonlocal number
-        for number, stop in enumerate(stops_in(str(path)), start=1):
+        for number, stop in enumerate(read_stops(path), start=1):
             record = read(str(path), subagent=stop.is_subagent, end=stop.end)
             if reason := unjudged(stop, record, way):
                 skipped[reason] += 1
@@ -167,7 +174,7 @@ def _all_of(path: Path, way: Way) -> Gathered:
     found = judged() if sample is None else heapq.nsmallest(sample.size, judged(), lambda one: sample.rank(one.case_id))
     for one in found:
         lines[one.case_id] = case_line(_case(one, path, way))
-    return Gathered(path, lines, number, skipped, size)
+    return Gathered(path, lines, number, skipped, path.stat().st_size)
 
 
 def unjudged(stop: PastStop, record: Record, way: Way) -> str:
@@ -176,6 +183,8 @@ def unjudged(stop: PastStop, record: Record, way: Way) -> str:
     """
     if ("SubagentStop" if stop.is_subagent else "Stop") not in way.events:
         return "pass_off"
+    if stop.is_cut:
+        return TOO_LONG
     if not stop.reply.strip():
         return "pass_empty_reply"
     last = record.last_message
@@ -186,14 +195,6 @@ def unjudged(stop: PastStop, record: Record, way: Way) -> str:
     if record.wakeup_pending:
         return "pass_wakeup_pending"
     return "pass_cap_spent" if record.own_holds >= way.continuations else ""
-
-
-def id_of(stop: PastStop) -> str:
-    """
-    Give the id of a stop's case: the same for each copy of the session, wherever it lies.
-    """
-    names = (stop.message_id, stop.at) if stop.message_id and stop.at else (stop.session_id, str(stop.end))
-    return f"t-{sha256(repr((stop.agent_id, *names, stop.reply)).encode('utf-8', 'replace')).hexdigest()[:16]}"
 
 
 def _case(found: _Found, path: Path, way: Way) -> Case:
@@ -228,7 +229,7 @@ def _bounded(turn: Turn) -> Turn:
 
 
 def _name(text: str) -> str:
-    return one_line(text)[:_LONGEST_NAME]
+    return one_line(mask(clean(text)))[:_LONGEST_NAME]
 
 
 def _gathered(files: Collection[Path], way: Way, jobs: int) -> Iterator[Gathered]:
@@ -248,26 +249,18 @@ def _gathered(files: Collection[Path], way: Way, jobs: int) -> Iterator[Gathered
 def _side_by_side(files: Collection[Path], way: Way, jobs: int) -> Iterator[Gathered]:
     waiting = deque(files)
     running: set[Future[Gathered]] = set()
-    with _workers(jobs) as pool:
-        try:
-            while waiting or running:
-                while waiting and len(running) < jobs * _IN_HAND:
-                    running.add(pool.submit(gather, waiting.popleft(), way))
-                ready, running = wait(running, return_when=FIRST_COMPLETED)
-                for future in ready:
-                    yield future.result()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+    with workers(jobs) as pool:
+        while waiting or running:
+            while waiting and len(running) < jobs * _IN_HAND:
+                running.add(pool.submit(gather, waiting.popleft(), way))
+            ready, running = wait(running, return_when=FIRST_COMPLETED)
+            for future in ready:
+                yield future.result()
 
 
 def _alone(file: Path, way: Way) -> Gathered:
-    with _workers(1) as pool:
+    with workers(1) as pool:
         try:
             return pool.submit(gather, file, way).result()
         except BrokenProcessPool:
             return Gathered(file, problem=one_line(f"{file.name}: the process that read it ended"))
-
-
-def _workers(jobs: int) -> ProcessPoolExecutor:
-    # Ctrl-C is the parent's: it writes what is done.
-    return ProcessPoolExecutor(jobs, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN))

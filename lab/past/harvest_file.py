@@ -22,9 +22,10 @@ from ..cases import LONGEST_LINE
 from ..errors import LabError
 from ..files import write_whole
 
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 _EVERY_S: Final = 1.0
 """Between two writings: what a crash costs at most."""
+_MARK: Final = re.compile(rb'"([0-9a-f]{32})"')
 _ID: Final = re.compile(rb'\{"id": "([^"\\]+)"')
 
 
@@ -47,6 +48,8 @@ class Sample(NamedTuple):
 def harvest_file(out: Path, sample: Sample | None) -> Generator[HarvestFile]:
     """
     Open the file for one process alone, and write the sample at the end. Raises `LabError`.
+
+    Where no case is there any more, nothing counts as done.
     """
     done = out.with_name(f"{out.name}.done")
     try:
@@ -81,7 +84,8 @@ class HarvestFile:
         self._marks: Final[list[str]] = []
         self._written = time.monotonic()
         self._ids: Final = _ids_of(pool, pool_fd)
-        self._done: Final = _marks_of(done, done_fd, {"format": _FORMAT, "sample": sample and [*sample]})
+        marks = _marks_of(done, done_fd, {"format": _FORMAT, "sample": sample and [*sample]})
+        self._done: Final = marks if self._ids else set[str]()
         self._drawn: Final = _Lowest(sample, self._ids)
 
     @property
@@ -108,7 +112,7 @@ class HarvestFile:
             elif self._drawn.takes(case_id):
                 self._ids.add(case_id)
                 self._cases.append(line)
-        self._marks.append(_mark(transcript))
+        self._marks.extend({_mark(transcript)} - {""})
         if time.monotonic() - self._written > _EVERY_S:
             self.flush()
         return known
@@ -170,17 +174,20 @@ def _ids_of(pool: Path, descriptor: int) -> set[str]:
 
 def _marks_of(done: Path, descriptor: int, header: Mapping[str, object]) -> set[str]:
     _drop_cut_line(descriptor)
-    lines = done.read_bytes().splitlines()
+    first, lines = json.dumps(header), done.read_bytes().splitlines()
     if not lines:
-        _append(descriptor, json.dumps(header) + "\n")
-        return set()
-    try:
-        first, *marks = [json.loads(line) for line in lines]
-    except ValueError:
-        raise LabError(f"{done}: damaged: remove it and the file beside it to begin anew") from None
-    if first != header:
-        raise LabError(f"{done}: of a harvest with another --sample or --seed: name another file")
-    return set(marks)
+        _append(descriptor, first + "\n")
+    elif lines[0] != first.encode():
+        raise LabError(
+            f"{done}: of a harvest with another --sample or --seed, or by another version: name another file"
+        )
+    marks: set[str] = set()
+    for number, line in enumerate(lines[1:], start=2):
+        found = _MARK.fullmatch(line)
+        if not found:
+            raise LabError(f"{done}: line {number}: damaged: remove it and the file beside it to begin anew")
+        marks.add(found[1].decode())
+    return marks
 
 
 def _drop_cut_line(descriptor: int) -> None:

@@ -6,10 +6,10 @@ Each stop meets the transcript as it stood then. What a hold would have changed 
 
 from __future__ import annotations
 
+import heapq
 import os
-import signal
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from functools import partial
@@ -22,6 +22,7 @@ from ...costing.database import open_database
 from ...costing.outcomes import Outcome
 from ...judge.judgement import Ask, Judgement
 from ...rubric.library import BadRubric, Rubric, UnknownRubric, load
+from ...rubric.masking import clean, mask
 from ...rubric.render import CeilingTooLow, render
 from ...rubric.turn import Turn
 from ...rubric.verdict import Verdict
@@ -30,9 +31,11 @@ from ...stopgate.gate import Store, decide
 from ...stopgate.places import config_dir
 from ...stopgate.settings import Settings, read_settings
 from ...stopgate.transcript.lines import Unopened
-from ...stopgate.transcript.stops import PastStop, stops_in
+from ...stopgate.transcript.stops import PastStop
 from ...stopgate.turn_count import TurnCounts
 from ..errors import LabError
+from .stops import id_of, read_stops
+from .workers import workers
 
 TAG: Final = "kvq7xa"
 """Fences the parts of each request: as long as the gate's own, and the same at every replay, so that sizes are too."""
@@ -92,7 +95,7 @@ class Replayed(NamedTuple):
     request: Size | None
     """None where no judge would have been asked."""
     id: str = ""
-    """What a copy of the session repeats; empty where nothing tells."""
+    """What a copy of the session repeats."""
 
 
 class Played(NamedTuple):
@@ -105,6 +108,8 @@ class Played(NamedTuple):
     """One line for each transcript that could not be read."""
     repeated: int = 0
     """Stops that another transcript tells of too: a copy, or a session that was resumed in a new file. They are counted once."""
+    overlong: frozenset[str] = frozenset()
+    """The ids of stops that were not played: the line of the reply is longer than the reader holds."""
 
 
 def plan(environ: Mapping[str, str], *, since: date | None = None, until: date | None = None) -> Plan:
@@ -140,11 +145,18 @@ def replay(
             progress(len(played), len(sessions))
     # By session first, so that nothing hangs on which worker was first.
     in_order = [played[index] for index in sorted(played)]
-    stops = [stop for one in in_order for stop in one.stops]
-    once = list({stop.id or index: stop for index, stop in reversed(list(enumerate(stops)))}.values())[::-1]
-    once.sort(key=lambda stop: stop.at or _LONG_AGO)
-    unreadable = tuple(line for one in in_order for line in one.unreadable)
-    return Played(tuple(once), unreadable, repeated=len(stops) - len(once))
+    stops = sorted((stop for one in in_order for stop in one.stops), key=lambda stop: stop.at or _LONG_AGO)
+    once: dict[str, Replayed] = {}
+    for stop in stops:
+        # The first is the original: a copy may have later times, or other days.
+        once.setdefault(stop.id, stop)
+    counted = tuple(stop for stop in once.values() if plan.counts(stop.at))
+    return Played(
+        counted,
+        tuple(line for one in in_order for line in one.unreadable),
+        repeated=sum(plan.counts(stop.at) for stop in stops) - len(counted),
+        overlong=frozenset[str]().union(*(one.overlong for one in in_order)),
+    )
 
 
 def sessions_of(files: Iterable[Path]) -> list[tuple[Path, ...]]:
@@ -168,57 +180,54 @@ def _played(sessions: Sequence[tuple[Path, ...]], plan: Plan, jobs: int) -> Iter
         for index, session in enumerate(sessions):
             yield index, _unharmed(partial(play, session, plan), session)
         return
-    # Ctrl-C is the parent's: it takes no further session, and says nothing more.
-    pool = ProcessPoolExecutor(jobs, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN))
-    try:
+    with workers(jobs) as pool:
         futures = {pool.submit(play, session, plan): index for index, session in enumerate(sessions)}
         for future in as_completed(futures):
             index = futures[future]
             yield index, _unharmed(future.result, sessions[index])
-    finally:
-        # Not by `with`, whose own shutdown would play what is left.
-        pool.shutdown(cancel_futures=True)
 
 
 def _unharmed(run: Callable[[], Played], session: tuple[Path, ...]) -> Played:
     try:
         return run()
     except Exception as error:  # one transcript must not take the figures of all others away
-        return Played(unreadable=(f"{session[0].name}: {type(error).__name__}: {error}",))
+        return Played(unreadable=tuple(f"{file.name}: {type(error).__name__}: {error}" for file in session))
 
 
 def play(files: Sequence[Path], plan: Plan) -> Played:
     """
-    Play the stops of one session, its subagents' among them, in the order in which they happened.
+    Play the stops of one session, its subagents' among them, in the order in which they happened; those of other days too.
     """
     unreadable: list[str] = []
-    timed: list[tuple[datetime | None, PastStop]] = []
+    told: list[list[tuple[datetime | None, PastStop]]] = []
     for file in files:
         try:
-            timed += _timed(stops_in(str(file)))
-        except Unopened as error:
+            told.append(list(_timed(read_stops(file))))
+        except (Unopened, OSError) as error:
             unreadable.append(f"{file.name}: {error}")
+    # Within a file, stops lie in their order, whatever their times say.
+    timed = list(heapq.merge(*told, key=lambda pair: pair[0] or _LONG_AGO))
+    overlong = frozenset(id_of(stop) for at, stop in timed if stop.is_cut and plan.counts(at))
+    timed = [(at, stop) for at, stop in timed if not stop.is_cut]
     if not timed:
-        return Played(unreadable=tuple(unreadable))
+        return Played((), tuple(unreadable), overlong=overlong)
 
-    timed.sort(key=lambda pair: pair[0] or _LONG_AGO)
-    project = next((stop.cwd for _, stop in timed if stop.cwd), "")
+    project = mask(clean(next((stop.cwd for _, stop in timed if stop.cwd), "")))
     with _memory() as store:
         replayed = [
             _replayed(at, stop, project, plan, store) for at, stop in timed if at is None or not plan.is_over(at)
         ]
-    return Played(tuple(stop for stop in replayed if plan.counts(stop.at)), tuple(unreadable))
+    return Played(tuple(replayed), tuple(unreadable), overlong=overlong)
 
 
 def _timed(stops: Iterable[PastStop]) -> Iterator[tuple[datetime | None, PastStop]]:
     """
-    Give each stop its time; within a file time does not run backwards.
+    Give each stop its own time; one without has that of the stop before.
     """
-    latest: datetime | None = None
+    at: datetime | None = None
     for stop in stops:
-        at = _time(stop.at)
-        latest = max(filter(None, (latest, at)), default=None)
-        yield latest, stop
+        at = _time(stop.at) or at
+        yield at, stop
 
 
 def _time(text: str) -> datetime | None:
@@ -249,8 +258,7 @@ def _replayed(at: datetime | None, stop: PastStop, project: str, plan: Plan, sto
         settings=plan.settings,
         held_back=lambda: Judgement("no_judge", detail="judge.backend is off") if is_off else None,
     )
-    stop_id = f"{stop.message_id} {stop.at}" if stop.message_id and stop.at else ""
-    return Replayed(at, project, reply.outcome, sizes[0] if sizes else None, stop_id)
+    return Replayed(at, project, reply.outcome, sizes[0] if sizes else None, id_of(stop))
 
 
 def _event(stop: PastStop) -> Event:

@@ -23,7 +23,7 @@ FREE_HOLDS: Final = ("block_background", "shadow_background")
 NOT_KNOWN: Final = (
     "what an agent would have done after a hold: the stop that is on record is counted next, held or not",
     "what a judge would have found: each call counts as clean. A turn that it holds stops again, at most twice, and is judged again",
-    "tasks that the transcript does not show as running, budgets, pauses, and the settings of single projects",
+    "tasks that the transcript does not show as running, wake-ups that are scheduled, budgets, pauses, and the settings of single projects",
 )
 """What no replay can tell."""
 
@@ -77,8 +77,13 @@ class Report(NamedTuple):
     plan: Plan
     prices: Prices
     files: int
+    read: int
+    """Of the files."""
     unreadable: tuple[str, ...] = ()
+    """One line for each file or folder that could not be read."""
     repeated: int = 0
+    overlong: int = 0
+    """Stops that were not played, since the reply's line is too long."""
 
 
 def rows(by: By, stops: Sequence[Replayed], costs: Sequence[Decimal | None], output_tokens: int) -> list[Row]:
@@ -154,6 +159,7 @@ def report_json(report: Report) -> dict[str, object]:
         "until": report.plan.until and report.plan.until.isoformat(),
         "transcripts": report.files,
         "repeated_stops": report.repeated,
+        "overlong_stops": report.overlong,
         "unreadable": list(report.unreadable),
         "not_known": list(NOT_KNOWN),
     }
@@ -177,7 +183,7 @@ def report_text(report: Report, *, styled: bool = False) -> str:
     Give a report as tables, and what must be known to read them.
     """
     if not report.total.stops:
-        return "\n".join([f"No stop in {_counted(report.files, 'transcript')}.", *_unreadable(report)]) + "\n"
+        return "\n".join([f"No stop in {_counted(report.files, 'transcript')}.", *_not_played(report)]) + "\n"
 
     lines: list[str] = []
     for by, found in report.tables.items():
@@ -186,7 +192,7 @@ def report_text(report: Report, *, styled: bool = False) -> str:
         head = f"{by} (UTC)" if by == "day" else by
         total = _cells(report.total, "total")
         lines += [*table([head, *_COLUMNS], cells, right=_COLUMNS, total=total, styled=styled), ""]
-    return "\n".join([*lines, *_told(report), *_unreadable(report)]) + "\n"
+    return "\n".join([*lines, *_told(report)]) + "\n"
 
 
 def short_names(paths: Iterable[str]) -> dict[str, str]:
@@ -244,6 +250,7 @@ def _told(report: Report) -> list[str]:
     if report.repeated:
         lines.append(f"{_counted(report.repeated, 'stop')} more: a transcript repeats what another one tells.")
     lines += [
+        *_not_played(report),
         f"Cost: {one_line(prices.model)} and rubric {report.plan.rubric.label}, at the prices of {prices.at:%Y-%m-%d}.",
         "- input by an upper estimate",
         f"- the rubric's {prices.rubric_tokens:,} tokens {_CACHED[prices.cache]} (judge.cache = {prices.cache})",
@@ -261,16 +268,13 @@ _CACHED: Final = {
 }
 
 
-_MOST_NAMED: Final = 3
-
-
-def _unreadable(report: Report) -> list[str]:
-    count = len(report.unreadable)
-    if not count:
-        return []
-    more = f", and {count - _MOST_NAMED} more" if count > _MOST_NAMED else ""
-    named = "; ".join(one_line(line)[:200] for line in report.unreadable[:_MOST_NAMED])
-    return [f"{_counted(count, 'transcript')} could not be read: {named}{more}"]
+def _not_played(report: Report) -> list[str]:
+    lines: list[str] = []
+    if report.overlong:
+        lines.append(f"{_counted(report.overlong, 'stop')} not played: the line of the reply is too long to be read.")
+    if report.unreadable:
+        lines.append(f"Files and folders that could not be read: {len(report.unreadable):,}.")
+    return lines
 
 
 def _counted(count: int, what: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Final, NamedTuple
@@ -36,6 +37,9 @@ _AN_END: Final = 800
 """Bytes of a line's two ends, where the client writes an entry's own fields."""
 _FIRST_KEY: Final = 40
 """Bytes in which the first key of a line ends."""
+
+_CONTENT: Final = re.compile(rb'"content"\s*:\s*\[\s*\{\s*"type"\s*:\s*("\w+")')
+_BEHIND_CONTENT: Final = re.compile(rb'\]\s*,\s*"stop_reason"\s*:')
 
 _ENDS: Final = ("end_turn", "stop_sequence", "max_tokens", "refusal", "model_context_window_exceeded")
 _GOES_ON: Final = ("tool_use", "pause_turn")
@@ -67,6 +71,10 @@ class PastStop(NamedTuple):
     """The id of the message with the reply, which a copy of the session keeps."""
     model: str = ""
     """The model that wrote the reply."""
+    parent_uuid: str = ""
+    """The entry that the reply's last one follows."""
+    is_cut: bool = False
+    """A line of the reply is too long to be held: then `reply` is not the whole of it."""
 
 
 def stops_in(path: str, *, subagent: bool | None = None) -> Iterator[PastStop]:
@@ -129,6 +137,18 @@ def _has(line: bytes, sign: bytes) -> bool:
     return line.find(sign, 0, _AN_END) >= 0 or line.find(sign, max(0, len(line) - _AN_END)) >= 0 or sign in line
 
 
+def _agents_entry(line: Overlong) -> Entry:
+    """
+    The agent's entry that a line holds, its content but the type of the first block; empty where it holds another kind.
+    """
+    content, behind = _CONTENT.search(line), [*_BEHIND_CONTENT.finditer(line.tail)]
+    if not content or not behind:
+        return {}
+    block = b'"content":[{"type":%s,"text":"\xe2\x80\xa6"}' % content[1]
+    found = read_line(line[: content.start()] + block + line.tail[behind[-1].start() :]).entries
+    return found[0] if found and found[0].get("type") == "assistant" else {}
+
+
 def _compact(line: bytes) -> bytes:
     """
     The line without spaces between its tokens, as the client writes it, where it can be read.
@@ -150,6 +170,7 @@ class _Reply:
         self.stop_reason = ""
         self.is_other = False
         """It calls a tool, or the client wrote it itself."""
+        self.is_cut = False
         self.is_hooked = False
         """The client's hooks were asked after it."""
         self.entry: Entry = {}
@@ -183,7 +204,10 @@ class _Stops:
         Take in the line between two offsets.
         """
         if isinstance(line, Overlong):
-            self._entry(user_entry(line), start, end)
+            entry = user_entry(line) or _agents_entry(line)
+            self._entry(entry, start, end)
+            if self._reply and self._reply.entry is entry:
+                self._reply.is_cut = True
             return
         if line.find(b'": ', 0, _FIRST_KEY) >= 0:
             line = _compact(line)
@@ -237,6 +261,8 @@ class _Stops:
             tasks=reply.tasks,
             message_id=as_text(as_dict(entry.get("message")).get("id")),
             model=as_text(as_dict(entry.get("message")).get("model")),
+            parent_uuid=as_text(entry.get("parentUuid")),
+            is_cut=reply.is_cut,
         )
         self.found.append(stop)
 

@@ -48,7 +48,7 @@ class Past:
         self.session.prompt(f"{prompt} {self._prompts}", prompt_id=f"p{self._prompts}", **fields)
         if launches:
             self._launch(launches, fields)
-        self.session.says(reply, **fields)
+        self._says(reply, fields)
 
     def ended(self, minute: float, task: str, reply: str = "It is done.", *, launches: str = "") -> None:
         """
@@ -58,7 +58,7 @@ class Past:
         self.session.prompt(notification(task), origin={"kind": "task-notification"}, **fields)
         if launches:
             self._launch(launches, fields)
-        self.session.says(reply, **fields)
+        self._says(reply, fields)
 
     def write(self, folder: Path) -> Path:
         """
@@ -70,6 +70,10 @@ class Past:
     def _fields(self, minute: float) -> dict[str, Any]:
         at = START + timedelta(minutes=minute)
         return {"timestamp": at.isoformat(timespec="milliseconds").replace("+00:00", "Z"), "sessionId": self.name}
+
+    def _says(self, reply: str, fields: dict[str, Any]) -> None:
+        # No two messages of an API have one id.
+        self.session.says(reply, message=f"msg_{self.name}_{len(self.session.lines)}", **fields)
 
     def _launch(self, task: str, fields: dict[str, Any]) -> None:
         call = f"toolu_{task}"

@@ -194,6 +194,23 @@ def test_after_a_crash_nothing_is_lost_or_twice(kept: float, tmp_path: Path):
     assert sorted(out.read_bytes().splitlines()) == sorted(whole.splitlines())
 
 
+@pytest.mark.parametrize("sample", [None, 4], ids=["all", "sample"])
+def test_where_the_cases_are_gone_it_begins_anew(sample: int | None, tmp_path: Path):
+    """
+    What was done is worth nothing without its cases.
+    """
+    folder, out = sessions(tmp_path / "in", 2), tmp_path / "out.jsonl"
+    harvest([folder], out=out, sample=sample, jobs=1)
+    whole = out.read_bytes()
+    for gone in tmp_path.glob("out.jsonl*"):
+        if gone.suffix != ".done":
+            gone.unlink()
+
+    found = harvest([folder], out=out, sample=sample, jobs=1)
+
+    assert (found.done_before, out.read_bytes()) == (0, whole)
+
+
 def test_interrupted_it_keeps_what_is_done(tmp_path: Path):
     """
     Ctrl-C in the middle costs the transcript that was read.
@@ -306,11 +323,13 @@ def test_a_transcript_that_cannot_be_read_is_one_line(tmp_path: Path):
     ("arguments", "told"),
     [
         pytest.param(["missing"], "no such file or folder", id="missing"),
-        pytest.param(["empty"], "no transcript (*.jsonl) in it", id="empty"),
+        pytest.param(["empty"], "no transcript (*.jsonl) in empty", id="empty"),
         pytest.param(["in", "--seed", "1"], "--seed: draws a sample", id="seed-alone"),
         pytest.param(["in", "--out", "mine.jsonl"], "is no harvest to go on with", id="another-file"),
         pytest.param(["in", "--out", "old.jsonl", "--sample", "2"], "another --sample or --seed", id="another-sample"),
         pytest.param(["in", "--out", "in/s0.jsonl/x"], "cannot be written", id="not-writable"),
+        pytest.param(["in", "--out", "self.jsonl"], "cannot be written: Too many levels", id="linked-to-itself"),
+        pytest.param(["in", "--out", "bad.jsonl"], "bad.jsonl.done: line 3: damaged", id="damaged"),
     ],
 )
 def test_bad_arguments_are_one_line(arguments: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -322,6 +341,9 @@ def test_bad_arguments_are_one_line(arguments: list[str], told: str, tmp_path: P
     (tmp_path / "empty").mkdir()
     (tmp_path / "mine.jsonl").write_text("mine\n")
     harvest([tmp_path / "in"], out=tmp_path / "old.jsonl", jobs=1)
+    (tmp_path / "self.jsonl").symlink_to("self.jsonl")
+    (tmp_path / "bad.jsonl").touch()
+    (tmp_path / "bad.jsonl.done").write_text((tmp_path / "old.jsonl.done").read_text() + "[1]\n")
 
     with pytest.raises(LabError) as error:
         run(*arguments[:1], "--out", "out.jsonl", *arguments[1:])

@@ -468,19 +468,20 @@ def test_a_spread_is_made_of_sizes_that_were_there() -> None:
 
 def test_what_cannot_be_read_is_one_counted_line(capsys: Capture, environ: dict[str, str], folder: Path) -> None:
     """
-    The others are played: a folder with a transcript's name, a damaged file, one that is cut off.
+    The others are played: a link to nowhere, a damaged file, one that is cut off.
     """
     past = Past("s1")
     past.turn(0)
     whole = past.write(folder)
-    (folder / "a-folder.jsonl").mkdir()
+    (folder / "a-link.jsonl").symlink_to("nowhere")
     (folder / "damaged.jsonl").write_bytes(os.urandom(5000) + b"\n{\n" + b"\0" * 100 + b"\n[]\n")
     (folder / "cut.jsonl").write_bytes(whole.read_bytes()[:-20])
 
-    lines = replay_command(capsys, environ, folder)[0].splitlines()
+    out, err = replay_command(capsys, environ, folder)
 
-    assert lines[-1] == "1 transcript could not be read: a-folder.jsonl: not a regular file"
-    assert "1 stop in 4 transcripts." in lines
+    named = "a-link.jsonl: No such file or directory; damaged.jsonl: not JSON Lines"
+    assert err == f"turngate: 2 files or folders could not be read: {named}\n"
+    assert {"1 stop in 4 transcripts.", "Files and folders that could not be read: 2."} <= set(out.splitlines())
 
 
 def test_no_stop_is_told(capsys: Capture, environ: dict[str, str], folder: Path) -> None:

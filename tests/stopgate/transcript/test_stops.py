@@ -362,6 +362,30 @@ def test_a_result_too_long_to_be_held_is_passed_over(tmp_path: Path):
     assert replies_of(session, tmp_path) == ["One.", "Two."]
 
 
+@pytest.mark.parametrize(
+    ("block", "stop", "expected"),
+    [
+        pytest.param({"type": "text", "text": "x" * LONGEST_LINE}, "end_turn", [True], id="reply"),
+        pytest.param({"type": "text", "text": '"stop_reason": "x"\n' * 300_000}, None, [True], id="reason-unknown"),
+        pytest.param({"type": "text", "text": "x" * LONGEST_LINE}, "tool_use", [], id="goes-on"),
+        pytest.param({"type": "tool_use", "input": {"x": "x" * LONGEST_LINE}}, None, [], id="call"),
+    ],
+)
+def test_a_line_that_is_too_long_may_end_a_turn(
+    block: dict[str, object], stop: str | None, expected: list[bool], tmp_path: Path
+):
+    """
+    By its two ends: a stop that is cut.
+    """
+    session = Session()
+    session.prompt("Go on")
+    session.block(block, stop=stop)
+
+    found = stops_of(session, tmp_path)
+
+    assert [one.is_cut for one in found] == expected
+
+
 @pytest.mark.parametrize("path", ["missing.jsonl", ""], ids=["missing", "folder"])
 def test_what_is_no_file_says_so(path: str, tmp_path: Path):
     """
