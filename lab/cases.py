@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from hashlib import sha256
+from itertools import count
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from ..costing.screen import one_line
 from ..judge.service.wire import WireTurn
@@ -25,11 +27,18 @@ LONGEST_LINE: Final = 4_000_000
 STRICT: Final = ConfigDict(strict=True, extra="forbid", frozen=True)
 """One field more, one less or one of another type is an error."""
 
+
+def _printable(text: str) -> str:
+    if not text.isprintable() or " " in text:
+        raise ValueError("expected printable characters without white space")
+    return text
+
+
+Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_printable)]
+"""Of a case or a person: it can be shown as it is."""
+Fault = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
+
 _Text = Annotated[str, Field(max_length=10_000)]
-_Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\s]+$")]
-_Fault = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
-
-
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
@@ -40,9 +49,9 @@ class Case(BaseModel):
 
     model_config = STRICT
 
-    id: _Name
+    id: Name
     wire_turn: WireTurn = Field(alias="turn")
-    labels: list[_Fault] | None = None
+    labels: list[Fault] | None = None
     """The faults that the reply shows, empty where it is clean; None where nobody has said yet."""
     confidence: Literal["high", "medium", "low"] = "high"
     disputed: bool = False
@@ -72,6 +81,13 @@ class Case(BaseModel):
         The turn as a rubric takes it.
         """
         return self.wire_turn.turn()
+
+    @property
+    def turn_hash(self) -> str:
+        """
+        The hash of the turn, 16 hex digits: labels are of these words, whatever the id.
+        """
+        return sha256(as_json(self.turn).encode("utf-8", "replace")).hexdigest()[:16]
 
     @property
     def cluster(self) -> str:
@@ -104,7 +120,7 @@ def new_case(case_id: str, turn: Turn, **fields: Any) -> Case:
     try:
         return Case.model_validate({"id": case_id, "turn": json.loads(as_json(turn)), **fields})
     except ValidationError as error:
-        raise LabError(f"case {case_id}: {_told(error)}") from None
+        raise LabError(f"case {one_line(case_id)[:200]}: {_told(error)}") from None
 
 
 def case_line(case: Case) -> str:
@@ -118,7 +134,8 @@ def case_line(case: Case) -> str:
 
 def read_cases(path: Path, *, faults: Collection[str] = ()) -> list[Case]:
     """
-    Read a file of cases, at least one, with ids that differ and labels out of `faults` (the shipped rubric's where empty).
+    Read a file of cases, at least one, with ids that differ, no turn in both splits, and labels out of `faults` (the shipped rubric's
+    where empty).
 
     Raises `LabError` with the first problem; hand-labelled turns of the form of `labelled` are read too.
     """
@@ -141,6 +158,7 @@ def check_cases(path: Path, *, faults: Collection[str] = ()) -> tuple[list[Case]
     cases: list[Case] = []
     problems: list[Problem] = []
     seen: dict[str, int] = {}
+    turns: dict[str, Case] = {}
     for number, line in _lines(path):
         try:
             case = read_case(line)
@@ -154,6 +172,9 @@ def check_cases(path: Path, *, faults: Collection[str] = ()) -> tuple[list[Case]
             )
         elif case.id in seen:
             problems.append(Problem(number, f"id: {case.id!r} stands on line {seen[case.id]} already"))
+        elif (same := turns.setdefault(case.turn_hash, case)).split != case.split:
+            told = f"turn: is that of {same.id!r} on line {seen[same.id]}, which is of the other split, {same.split}"
+            problems.append(Problem(number, told))
         else:
             seen[case.id] = number
             cases.append(case)
@@ -166,6 +187,8 @@ def read_case(line: bytes) -> Case:
     """
     from .labelled import is_labelled_line, labelled_case
 
+    if len(line) > LONGEST_LINE:
+        raise LabError(f"longer than {LONGEST_LINE:,} bytes")
     fields = json_object(line)
     if is_labelled_line(fields):
         return labelled_case(fields)
@@ -190,7 +213,7 @@ def json_object(line: bytes) -> dict[str, Any]:
     Read a line that must be a JSON object. Raises `LabError`.
     """
     try:
-        found: object = json.loads(line.decode("utf-8-sig").rstrip())
+        found: object = json.loads(line.decode("utf-8-sig").rstrip(), object_pairs_hook=_without_duplicates)
     except UnicodeDecodeError:
         raise LabError("not UTF-8") from None
     except json.JSONDecodeError as error:
@@ -214,15 +237,32 @@ def write_cases(path: Path, cases: Iterable[Case]) -> int:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """
+    Each line with its number; of one that is too long, a beginning that is too long still.
+    """
     try:
+        if path.exists() and not path.is_file():  # to open a FIFO would wait for its writer
+            raise LabError(f"{path}: not readable: no regular file")
         with path.open("rb") as file:
-            for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE + 1), b""), start=1):
-                if len(line) > LONGEST_LINE:
-                    raise LabError(f"{path}: line {number}: longer than {LONGEST_LINE:,} bytes")
+            for number in count(1):
+                line = rest = file.readline(LONGEST_LINE + 1)
+                while len(rest) > LONGEST_LINE and not rest.endswith(b"\n"):
+                    rest = file.readline(LONGEST_LINE + 1)
+                if not line:
+                    return
                 if line.strip():
                     yield number, line
     except OSError as error:
         raise LabError(f"{path}: not readable: {error.strerror}") from error
+
+
+def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for name, value in pairs:
+        if name in found:
+            raise LabError(f"{one_line(name)[:60]}: stands twice in one object")
+        found[name] = value
+    return found
 
 
 def _told(error: ValidationError) -> str:

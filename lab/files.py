@@ -5,26 +5,32 @@ Files of the lab: written whole or line by line, for their owner alone.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from .errors import LabError
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, content: str | bytes) -> None:
     """
-    Write a file (mode 0600) so that a reader sees all of it or what was there before. Raises `LabError`.
+    Write a file (mode 0600) so that a reader sees all of it or what was there before; through a link, what it leads to. Raises `LabError`.
     """
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    data = content if isinstance(content, bytes) else content.encode("utf-8", "replace")
+    target = Path(os.path.realpath(path))
+    part = target.parent / f".{target.name}.{os.getpid()}.part"
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if target.exists() and not target.is_file():
+            raise LabError(f"{path}: cannot be written: no regular file")
+        target.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with open(descriptor, "wb") as file:
-            file.write(text.encode("utf-8", "replace"))
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        part.replace(path)
+        part.replace(target)
     except OSError as error:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink()
         raise LabError(f"{path}: cannot be written: {error.strerror}") from error
 
 

@@ -14,7 +14,9 @@ from ..costing.ledger import Ledger
 from ..costing.records import DecisionLine
 from ..costing.screen import one_line
 from ..judge.service.wire import WireTurn
+from ..rubric.masking import clean, mask
 from ..rubric.turn import Turn
+from ..rubric.verdict import Finding, Verdict, ground
 from ..stopgate.evidence import build_turn
 from ..stopgate.transcript.lines import Unopened
 from ..stopgate.transcript.reader import read
@@ -106,16 +108,20 @@ def wrong_case(line: DecisionLine, turn: Turn, labels: Sequence[str], note: str)
 
 def keep_case(path: Path, case: Case) -> None:
     """
-    Add a case to a file, or put it in the place of the one with its id; lines that are no cases stay as they are. Raises `LabError`.
+    Add a case to a file, without the one that had its id; every other line stays as it is, byte for byte. Raises `LabError`.
 
     Others must not write meanwhile.
     """
     try:
-        lines = path.read_text("utf-8", "replace").split("\n") if path.exists() else []
+        with path.open("rb") as file:
+            kept = b"".join(line for line in file if _id_of(line) != case.id)
+    except FileNotFoundError:
+        kept = b""
     except OSError as error:
         raise LabError(f"{path}: not readable: {error.strerror}") from error
-    kept = [line for line in lines if line.strip() and _id_of(line) != case.id]
-    write_whole(path, "".join(f"{line}\n" for line in kept) + case_line(case))
+    if kept and not kept.endswith(b"\n"):
+        kept += b"\n"
+    write_whole(path, kept + case_line(case).encode("utf-8", "replace"))
 
 
 def _stop_of(line: DecisionLine) -> PastStop:
@@ -140,12 +146,15 @@ def _holds_before(ledger: Ledger, line: DecisionLine, record: Record) -> tuple[s
 
 
 def _fits(stop: PastStop, line: DecisionLine) -> bool:
-    if line.prompt_id and stop.prompt_id and stop.prompt_id != line.prompt_id:
+    if stop.is_cut or (line.prompt_id and stop.prompt_id != line.prompt_id):
         return False
     if line.reply_chars is not None and line.reply_chars not in (len(stop.reply), len(stop.reply.strip())):
         return False
     written = _time(stop.at)
-    return written is None or written <= line.at + _LATE
+    if written is not None and written > line.at + _LATE:
+        return False
+    found = tuple(Finding(finding.fault, finding.quote, finding.reason) for finding in line.findings)
+    return ground(Verdict(found), (stop.reply, mask(clean(stop.reply)))).dropped == 0
 
 
 def _time(text: str) -> datetime | None:
@@ -156,7 +165,7 @@ def _time(text: str) -> datetime | None:
     return at if at.tzinfo else None
 
 
-def _id_of(line: str) -> object:
+def _id_of(line: bytes) -> object:
     try:
         return json.loads(line).get("id")
     except (ValueError, AttributeError, RecursionError):

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,9 +16,9 @@ from typing import Final
 from ...costing.screen import one_line
 from ...costing.stamps import stamp
 from ...rubric.library import BadRubric, Rubric, UnknownRubric, load
-from ...stopgate.console import Commands, add_command, print_text
+from ...stopgate.console import Commands, add_command, print_text, warn
 from ...stopgate.places import config_dir
-from ..cases import Case, read_cases, write_cases
+from ..cases import Case, check_cases, read_cases, write_cases
 from ..errors import LabError
 from ..labelling.labels import Answer, Label, Labels, add_labels, labels_file, read_answers, read_labels, settle
 from ..labelling.session import Labelling, Task, differences, fault_keys, safe_note, tasks
@@ -49,15 +50,21 @@ def add(commands: Commands) -> None:
 
 def _label(asked: argparse.Namespace, environ: Mapping[str, str]) -> int:
     rubric = _rubric(asked.rubric, environ)
+    if asked.answers is not None and (asked.agreement or asked.write):
+        raise LabError("--answers gives labels: neither --agreement nor --write goes with it")
     cases = read_cases(asked.file, faults=rubric.faults)
-    labels = read_labels(labels_file(asked.file), faults=rubric.faults)
+    turns = {case.id: case.turn_hash for case in cases}
+    labels, warnings = read_labels(labels_file(asked.file), faults=rubric.faults, turns=turns)
+    for warning in warnings:
+        warn(warning)
     if asked.agreement:
         return _agreement(labels, cases, rubric)
     if asked.write:
-        return _write(asked.file, asked.write, cases, labels)
+        _check_replaceable(asked.write, asked.file, rubric)
+        return _write(asked.write, cases, labels)
     labeller = _labeller(asked, environ)
     todo = _todo(asked, cases, labels, labeller)
-    if asked.answers:
+    if asked.answers is not None:
         return _take_answers(asked, todo, labels, labeller, rubric)
     return _on_terminal(asked, todo, labels, labeller, rubric, environ)
 
@@ -69,9 +76,20 @@ def _agreement(labels: Labels, cases: Sequence[Case], rubric: Rubric) -> int:
     return 0
 
 
-def _write(source: Path, out: Path, cases: Sequence[Case], labels: Labels) -> int:
-    if out.resolve() == source.resolve():
-        raise LabError(f"{out}: is the file of cases itself: name another")
+def _check_replaceable(out: Path, source: Path, rubric: Rubric) -> None:
+    """
+    See that nothing is lost but cases that can be written again. Raises `LabError`.
+    """
+    for kept, what in ((source, "the file of cases itself"), (labels_file(source), "the file of the labels")):
+        is_there = os.path.exists(out) and os.path.exists(kept)
+        if os.path.realpath(out) == os.path.realpath(kept) or (is_there and out.samefile(kept)):
+            raise LabError(f"{out}: is {what}: name another")
+    if os.path.exists(out) and (problems := check_cases(out, faults=rubric.faults)[1]):
+        line, text = problems[0]
+        raise LabError(f"{out}: exists, and is no file of cases (line {line}: {text}): name another")
+
+
+def _write(out: Path, cases: Sequence[Case], labels: Labels) -> int:
     settled = [labels.settled(case.id) for case in cases]
     write_cases(out, [settle(case, found) for case, found in zip(cases, settled, strict=True)])
     labelled = [found for found in settled if found]
@@ -92,15 +110,15 @@ def _write(source: Path, out: Path, cases: Sequence[Case], labels: Labels) -> in
 def _take_answers(
     asked: argparse.Namespace, todo: Sequence[Task], labels: Labels, labeller: str, rubric: Rubric
 ) -> int:
-    known = {task.case.id for task in todo}
+    turns = {task.case.id: task.case.turn_hash for task in todo}
     lines, source = _answer_lines(asked.answers)
-    answers = read_answers(lines, source, known=known, faults=rubric.faults)
+    answers = read_answers(lines, source, known=turns, faults=rubric.faults)
     path = labels_file(asked.file)
-    add_labels(path, [_as_label(answer, labeller, asked.adjudicate) for answer in answers])
+    add_labels(path, [_as_label(answer, turns[answer.case], labeller, asked.adjudicate) for answer in answers])
     done = {answer.case for answer in answers} | {
         label.case for label in labels.by(labeller, adjudicates=asked.adjudicate)
     }
-    _tell(path, len(answers), labeller, len(known - done))
+    _tell(path, len(answers), labeller, len(turns.keys() - done))
     return 0
 
 
@@ -113,9 +131,10 @@ def _answer_lines(source: str) -> tuple[list[bytes], str]:
         raise LabError(f"{source}: not readable: {error.strerror}") from error
 
 
-def _as_label(answer: Answer, labeller: str, adjudicates: bool) -> Label:
+def _as_label(answer: Answer, turn: str, labeller: str, adjudicates: bool) -> Label:
     return Label(
         case=answer.case,
+        turn=turn,
         labeller=labeller,
         labels=answer.labels,
         confidence=answer.confidence,
@@ -149,7 +168,7 @@ def _on_terminal(
     moves = environ.get("TERM", "dumb") != "dumb"
     definitions = help_lines(rubric.system, rubric.faults)
     label_on_terminal(labelling, definitions, styled=moves and not environ.get("NO_COLOR"), moves=moves)
-    _tell(path, labelling.saved, labeller, labelling.left)
+    _tell(path, labelling.saved, labeller, labelling.left, labelling.taken_back)
     return 0
 
 
@@ -177,8 +196,9 @@ def _differences(file: Path, cases: Sequence[Case], labels: Labels) -> list[Task
     return found
 
 
-def _tell(path: Path, saved: int, labeller: str, left: int) -> None:
-    print_text(f"{saved} kept of {one_line(labeller)}, {left} left: {path}\n")
+def _tell(path: Path, saved: int, labeller: str, left: int, taken_back: int = 0) -> None:
+    undone = f", {taken_back} of before taken back" if taken_back else ""
+    print_text(f"{saved} kept of {one_line(labeller)}{undone}, {left} left: {path}\n")
 
 
 def _rubric(name: str, environ: Mapping[str, str]) -> Rubric:

@@ -8,13 +8,13 @@ of their own.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Final, Literal, NamedTuple
 
 from pydantic import BaseModel, Field
 
-from ..cases import STRICT, Case, json_object, read_strict
+from ..cases import STRICT, Case, Fault, Name, json_object, read_strict
 from ..errors import LabError
 from ..files import append_line
 
@@ -24,8 +24,6 @@ CONFIDENCES: Final[tuple[Confidence, ...]] = ("low", "medium", "high")
 
 LONGEST_NOTE: Final = 2_000
 
-_Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\s]+$")]
-_Fault = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 _Note = Annotated[str, Field(max_length=LONGEST_NOTE)]
 
 
@@ -36,9 +34,11 @@ class Label(BaseModel):
 
     model_config = STRICT
 
-    case: _Name
-    labeller: _Name
-    labels: list[_Fault]
+    case: Name
+    turn: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
+    """The hash of the turn that was labelled: under the same id there may stand another one day."""
+    labeller: Name
+    labels: list[Fault]
     """Empty where the reply is clean."""
     confidence: Confidence = "high"
     note: _Note = ""
@@ -56,8 +56,8 @@ class Answer(BaseModel):
 
     model_config = STRICT
 
-    case: _Name
-    labels: list[_Fault]
+    case: Name
+    labels: list[Fault]
     confidence: Confidence = "high"
     note: _Note = ""
 
@@ -74,6 +74,16 @@ class Settled(NamedTuple):
     disputed: bool
     note: str
     labellers: int
+
+
+class Found(NamedTuple):
+    """
+    What a file of labels holds.
+    """
+
+    labels: Labels
+    warnings: tuple[str, ...] = ()
+    """What of it does not count, each in one line."""
 
 
 class _Said(NamedTuple):
@@ -187,23 +197,30 @@ def labels_file(cases: Path) -> Path:
     return cases.with_name(f"{cases.name}.labels.jsonl")
 
 
-def read_labels(path: Path, *, faults: Collection[str]) -> Labels:
+def read_labels(path: Path, *, faults: Collection[str], turns: Mapping[str, str]) -> Found:
     """
-    Read what was said so far; nothing where there is no such file.
+    Read what was said so far; nothing where there is no such file. `turns` are the hashes of the cases' turns, by id.
 
-    Raises `LabError` that names file and line; a line that a crash cut off was never said.
+    Labels of another turn do not count, nor does a line that a crash cut off. Raises `LabError` that names file and line.
     """
     said: list[Label] = []
+    others: list[Label] = []
+    warnings: list[str] = []
     for number, line in _lines(path):
+        if not _is_json(line):
+            warnings.append(f"{path}: line {number}: no JSON, as a crash leaves it: passed over")
+            continue
         try:
+            json_object(line)  # says in plain words why it is none
             label = read_strict(Label, line)
             _check_faults(label.labels, faults)
         except LabError as error:
-            if not line.rstrip().endswith(b"}"):
-                continue
             raise LabError(f"{path}: line {number}: {error}") from None
-        said.append(label)
-    return Labels(said)
+        (said if turns.get(label.case, label.turn) == label.turn else others).append(label)
+    other = Labels(others)
+    if count := sum(len(other.given(case)) for case in other.cases):
+        warnings.append(f"{path}: labels of other words under the same id, which do not count: {count}")
+    return Found(Labels(said), tuple(warnings))
 
 
 def add_labels(path: Path, labels: Sequence[Label]) -> None:
@@ -269,6 +286,14 @@ def _check_faults(labels: Sequence[str], faults: Collection[str]) -> None:
         raise LabError(f"labels: unknown fault {unknown[0]!r}: expected {', '.join(faults)}")
     if len(set(labels)) != len(labels):
         raise LabError("labels: a fault stands there twice")
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _lines(path: Path) -> list[tuple[int, bytes]]:

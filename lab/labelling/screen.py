@@ -1,16 +1,13 @@
 """
-The labeller's terminal: how a turn looks on it, and which keys come from it. Beside `costing/tables.py` the only file that imports rich.
+What a labeller sees on the terminal. Beside `costing/tables.py` the only file that imports rich.
 """
 
 from __future__ import annotations
 
-import codecs
 import os
 import re
-import select
 import shutil
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from functools import lru_cache
 from io import StringIO
 from typing import Final, Literal, NamedTuple
@@ -21,10 +18,8 @@ from ...rubric.render import fact_lines
 from ...rubric.turn import Turn
 from ...stopgate.console import print_text
 from ..errors import LabError
-from .session import BACKSPACE, CLEAN_KEY, CONFIDENCE_KEYS, ENTER, ESCAPE, Labelling, Opinion
-
-REDRAW: Final = "redraw"
-"""Ctrl-L, and what a terminal of another size asks for."""
+from .session import CLEAN_KEY, CONFIDENCE_KEYS, Labelling, Opinion
+from .terminal import REDRAW, keys_from, taken_over
 
 PREVIOUS_REPLY: Final = 1_000
 """Characters of its end that are shown."""
@@ -57,11 +52,11 @@ def label_on_terminal(labelling: Labelling, definitions: Sequence[str], *, style
     Go through the cases with whoever sits at the terminal, until they quit.
 
     Where the cursor `moves`, a page replaces the one before. Raises `LabError` where there is no terminal, or a label cannot be kept;
-    Ctrl-C loses nothing that was saved.
+    no signal that ends it loses anything that was saved.
     """
     if not (os.isatty(0) and os.isatty(1)):
         raise LabError("labelling needs a terminal: give the labels with --answers FILE, or --answers - for stdin")
-    with _taken_over(moves=moves) as read:
+    with taken_over(moves=moves) as read:
         _draw(labelling, definitions, styled=styled, moves=moves)
         for key in keys_from(read):
             if key != REDRAW:
@@ -95,34 +90,6 @@ def help_lines(system: str, faults: Sequence[str]) -> list[str]:
     }
     texts = [match[1].strip() if match else fault for fault, match in found.items()]
     return [line for text in texts for line in (*text.split("\n"), "")]
-
-
-def keys_from(read: Callable[[], bytes]) -> Iterator[str]:
-    """
-    Give the keys of a terminal: characters, and names for those that write none. Ends with the input, or with Ctrl-D.
-    """
-    decode = codecs.getincrementaldecoder("utf-8")("ignore").decode
-    while data := read():
-        for found in _KEY.finditer(decode(data)):
-            if found[0] == "\x04":
-                return
-            if key := _NAMED.get(found[0], found[0] if found[0].isprintable() else ""):
-                yield key
-
-
-_KEY: Final = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1bO.|.", re.DOTALL)
-_NAMED: Final = {
-    "\x0c": REDRAW,
-    "\r": ENTER,
-    "\n": ENTER,
-    "\x7f": BACKSPACE,
-    "\b": BACKSPACE,
-    "\x1b": ESCAPE,
-    "\x1b[5~": "b",
-    "\x1b[6~": " ",
-    "\x1b[A": "b",
-    "\x1b[B": " ",
-}
 
 
 def _title(labelling: Labelling) -> str:
@@ -208,13 +175,6 @@ def _laid_out(lines: tuple[Line, ...], look: Look) -> list[str]:
     return captured.get().rstrip("\n").split("\n") if lines else []
 
 
-def _read(descriptor: int) -> bytes:
-    try:
-        return os.read(descriptor, 1024)
-    except OSError:  # how Linux says that the terminal is gone
-        return b""
-
-
 def _draw(labelling: Labelling, definitions: Sequence[str], *, styled: bool, moves: bool) -> None:
     size = shutil.get_terminal_size()
     lines = page(labelling, definitions, Look(max(20, size.columns), max(8, size.lines), styled))
@@ -222,60 +182,3 @@ def _draw(labelling: Labelling, definitions: Sequence[str], *, styled: bool, mov
         print_text("\x1b[H" + "\n".join(f"{line}\x1b[K" for line in lines) + "\x1b[J")
     else:
         print_text("\n".join(lines) + "\n")
-
-
-@contextmanager
-def _woken() -> Generator[int]:
-    """
-    Give a descriptor that has something to read when the terminal got another size, or we go on after Ctrl-Z.
-    """
-    import signal
-
-    ours, theirs = os.pipe()
-    os.set_blocking(theirs, False)
-
-    def wake(*_: object) -> None:
-        with suppress(BlockingIOError):
-            os.write(theirs, b"x")
-
-    before = {number: signal.signal(number, wake) for number in (signal.SIGWINCH, signal.SIGCONT)}
-    try:
-        yield ours
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        os.close(ours)
-        os.close(theirs)
-
-
-@contextmanager
-def _taken_over(*, moves: bool) -> Generator[Callable[[], bytes]]:
-    """
-    Have each key at once, on a screen of our own; give what reads them. Whatever happens, the terminal is given back as it was.
-    """
-    try:
-        import termios
-        import tty
-    except ImportError:  # Windows
-        raise LabError("this terminal gives no single keys: give the labels with --answers FILE") from None
-
-    before = termios.tcgetattr(0)
-    with _woken() as woken:
-
-        def read() -> bytes:
-            ready, _, _ = select.select([0, woken], [], [])
-            if woken not in ready:
-                return _read(0)
-            os.read(woken, 1024)
-            tty.setcbreak(0)  # a shell that had the terminal meanwhile has set it as it likes it
-            return b"\x0c"
-
-        try:
-            tty.setcbreak(0)
-            if moves:
-                print_text("\x1b[?1049h\x1b[H\x1b[J")
-            yield read
-        finally:
-            termios.tcsetattr(0, termios.TCSADRAIN, before)
-            if moves:
-                print_text("\x1b[?1049l")

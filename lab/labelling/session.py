@@ -20,7 +20,11 @@ OTHER_KEYS: Final = frozenset(" ?bnqrsu")
 ENTER: Final = "enter"
 BACKSPACE: Final = "backspace"
 ESCAPE: Final = "escape"
+PAGE_BACK: Final = "page back"
+PAGE_ON: Final = "page on"
 """Keys that are no character; every other key is the character it writes."""
+PASTED: Final = "\x1b[200~"
+"""Begins a key that is a whole pasted text."""
 
 
 class Opinion(NamedTuple):
@@ -142,6 +146,8 @@ class Labelling:
         self.total: Final = len(all_tasks)
         self.saved = 0
         """Labels that this session saved and did not undo."""
+        self.taken_back = 0
+        """Labels of sessions before that this one undid."""
         known = {task.case.id: task for task in all_tasks}
         self._past: Final = [_Past(known[label.case], label) for label in said if label.case in known]
         done = {past.task.case.id for past in self._past}
@@ -177,7 +183,9 @@ class Labelling:
         Do what a key stands for. Raises `LabError` where a label cannot be kept; nothing of it is then forgotten here.
         """
         self.message = ""
-        if self.mode == "note":
+        if key.startswith(PASTED):
+            self._paste(key.removeprefix(PASTED))
+        elif self.mode == "note":
             self._write(key)
         elif self.mode == "help":
             self._read_help(key)
@@ -187,7 +195,7 @@ class Labelling:
     def _command(self, key: str) -> None:
         anywhere = {"q": self._quit, "u": self._undo, "?": self._help}
         here = {ENTER: self._save, "s": self._skip, "r": self._begin_note, CLEAN_KEY: self._say_clean}
-        here |= {" ": self._forward, "b": self._back}
+        here |= {" ": self._forward, "b": self._back, PAGE_ON: self._forward, PAGE_BACK: self._back}
         if key in anywhere:
             anywhere[key]()
         elif self.task is None:
@@ -220,6 +228,7 @@ class Labelling:
             return
         label = Label(
             case=task.case.id,
+            turn=task.case.turn_hash,
             labeller=self.labeller,
             labels=list(draft.faults),
             confidence=draft.confidence,
@@ -247,7 +256,10 @@ class Labelling:
         draft = Draft()
         if label is not None:
             self._save_label(label.model_copy(update={"undone": True, "at": self._now()}))
-            self.saved -= 1
+            if self.saved:
+                self.saved -= 1
+            else:
+                self.taken_back += 1
             draft = Draft(tuple(label.labels), not label.labels, label.confidence, label.note)
             self.message = "taken back: it counts again once it is saved"
         self._past.pop()
@@ -268,8 +280,8 @@ class Labelling:
         self.mode, self._screen_of_turn, self.screen = "help", self.screen, 0
 
     def _read_help(self, key: str) -> None:
-        if key in (" ", "b"):
-            self._forward() if key == " " else self._back()
+        if key in (" ", "b", PAGE_ON, PAGE_BACK):
+            self._forward() if key in (" ", PAGE_ON) else self._back()
             return
         self.mode, self.screen = "turn", self._screen_of_turn
 
@@ -289,6 +301,12 @@ class Labelling:
             self.note = self.note[:-1]
         elif len(key) == 1 and key.isprintable():
             self.note = (self.note + key)[:LONGEST_NOTE]
+
+    def _paste(self, text: str) -> None:
+        if self.mode != "note":
+            self.message = "pasted text is taken in a note alone: r begins one"
+            return
+        self.note = (self.note + " ".join(clean(text).split()))[:LONGEST_NOTE]
 
 
 def safe_note(text: str) -> str:

@@ -15,7 +15,9 @@ IDS = [f"c{number}" for number in range(51)]
 
 
 def said(labeller: str, faults: dict[str, list[str]]) -> list[Label]:
-    return [Label(case=case, labeller=labeller, labels=labels, at="now") for case, labels in faults.items()]
+    return [
+        Label(case=case, turn="0" * 16, labeller=labeller, labels=labels, at="now") for case, labels in faults.items()
+    ]
 
 
 def test_cohens_own_arithmetic() -> None:

@@ -5,6 +5,7 @@ Cases: what a file of labelled turns must be, and what is said of one that is no
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turngate.lab.cases import case_line, check_cases, new_case, read_case, read_cases, write_cases
+from turngate.lab.cases import LONGEST_LINE, case_line, check_cases, new_case, read_case, read_cases, write_cases
 from turngate.lab.errors import LabError
 from turngate.rubric.turn import Check, Facts, ToolCall, Turn
 
@@ -58,20 +59,26 @@ def test_a_case_is_written_and_read_back_whole(tmp_path: Path) -> None:
         pytest.param(line(turn={"request": "r"}), "turn.reply: missing", id="no reply"),
         pytest.param(line(verdict=1), "verdict: unknown key", id="unknown key"),
         pytest.param(line(split="train"), "split: Input should be 'dev' or 'test'", id="unknown split"),
-        pytest.param(line(id="a b"), "id: String should match pattern '^[^\\s]+$'", id="white space in an id"),
+        pytest.param(line(id="a b"), "id: expected printable characters without white space", id="white space in an id"),
+        pytest.param(line(id="a\x1b[2J"), "id: expected printable characters without white space", id="escape in an id"),
+        pytest.param(line(id="a\u202eb"), "id: expected printable characters without white space", id="hidden in an id"),
+        pytest.param('{"id": "a", "id": "b"}', "id: stands twice in one object", id="a key twice"),
+        pytest.param(line(rationale="x" * LONGEST_LINE), "longer than 4,000,000 bytes", id="too long"),
+        pytest.param(line(rationale="x" * 9_000_000), "longer than 4,000,000 bytes", id="much too long"),
         pytest.param(line(confidence=3), "confidence: Input should be 'high', 'medium' or 'low'", id="wrong type"),
     ],
-)
+)  # fmt: skip
 def test_a_line_that_is_no_case_is_told_in_one_line(tmp_path: Path, text: str, said: str) -> None:
     """
-    Line, key and what was expected; the good line before it is read all the same.
+    Line, key and what was expected; the good lines around it are read all the same.
     """
     file = tmp_path / "cases.jsonl"
-    file.write_text(line(id="good") + "\n\n" + text + "\n")
+    after = line(id="after", turn={"request": "r", "reply": "Another."})
+    file.write_text(line(id="good") + "\n\n" + text + "\n" + after + "\n")
 
     cases, problems = check_cases(file)
 
-    assert [case.id for case in cases] == ["good"]
+    assert [case.id for case in cases] == ["good", "after"]
     assert [(problem.line, problem.text) for problem in problems] == [(3, said)]
     with pytest.raises(LabError, match="line 3"):
         read_cases(file)
@@ -86,6 +93,30 @@ def test_an_id_that_stands_twice_is_told_with_its_first_line(tmp_path: Path) -> 
 
     with pytest.raises(LabError, match="line 2: id: 'a' stands on line 1 already"):
         read_cases(file)
+
+
+def test_a_turn_in_both_splits_is_told(tmp_path: Path) -> None:
+    """
+    Whoever tunes on the dev split would have seen it; within one split a turn may stand under two ids.
+    """
+    file = tmp_path / "cases.jsonl"
+    file.write_text("\n".join([line(), line(id="b"), line(id="c", split="test")]))
+
+    with pytest.raises(LabError, match="line 3: turn: is that of 'a' on line 1, which is of the other split, dev"):
+        read_cases(file)
+    file.write_text("\n".join([line(), line(id="b")]))
+    assert [case.id for case in read_cases(file)] == ["a", "b"]
+
+
+def test_nobody_waits_for_a_file_that_is_none(tmp_path: Path) -> None:
+    """
+    A FIFO without a writer would never be opened.
+    """
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+
+    with pytest.raises(LabError, match="fifo: not readable: no regular file"):
+        check_cases(fifo)
 
 
 @pytest.mark.parametrize("content", [b"", b"\n\n"], ids=["empty", "blank lines"])

@@ -200,12 +200,73 @@ def test_ctrl_c_keeps_what_was_saved(cases: Path, terminals: Callable[..., Termi
     terminal.until("[ ] n none")
     terminal.press("o\r")
     terminal.until("two, 1 of 3 done")
-    terminal.press("c\x03")
+    terminal.press("c")
+    terminal.until("[x] c claim")
+    terminal.until("q quit")  # the end of the page: the program waits for the next key
+    terminal.press("\x03")
     shown = terminal.until("\x1b[?1049l")
 
     assert terminal.end() == 130
     assert "Traceback" not in shown
     assert kept(cases) == [("one", ["opener"], False)]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT], ids=lambda number: number.name)
+def test_a_signal_that_ends_it_gives_the_terminal_back(
+    cases: Path, terminals: Callable[..., Terminal], number: signal.Signals
+) -> None:
+    """
+    The process ends by the signal, and what was saved is kept.
+    """
+    terminal = terminals(cases)
+    terminal.until("[ ] n none")
+    terminal.press("o\r")
+    terminal.until("two, 1 of 3 done")
+    terminal.until("q quit")
+    terminal.process.send_signal(number)
+    shown = terminal.until("\x1b[?2004l\x1b[?1049l")
+
+    assert terminal.end() == -number
+    assert "Traceback" not in shown
+    assert kept(cases) == [("one", ["opener"], False)]
+
+
+def test_keys_that_move_the_cursor_write_nothing_into_a_note(cases: Path, terminals: Callable[..., Terminal]) -> None:
+    """
+    Nor does the Esc that begins them leave the note, though they come in pieces; what is pasted is text.
+    """
+    terminal = terminals(cases)
+    terminal.until("\x1b[?2004h")
+    terminal.until("[ ] n none")
+    terminal.press("nr")
+    terminal.until("Esc leaves it")
+    terminal.press("so\x1b[A\x1b[5~\x1b[1;5C, \x1b[200~q\rq\x1b[201~")
+    terminal.until("note: so, q q_")
+    terminal.press("\r")
+    terminal.until("note: so, q q")
+    terminal.press("\rq")
+    terminal.until("labels.jsonl")
+
+    assert terminal.end() == 0
+    (line,) = Path(f"{cases}.labels.jsonl").read_text().splitlines()
+    assert json.loads(line)["note"] == "so, q q"
+
+
+def test_a_label_of_an_earlier_session_is_told_as_taken_back(
+    cases: Path, terminals: Callable[..., Terminal], run: Run
+) -> None:
+    """
+    It was not kept now, so that none is less.
+    """
+    run(cases, "--answers", "-", stdin=answers(("one", ["claim"])))
+    terminal = terminals(cases)
+    terminal.until("two, 1 of 3 done")
+    terminal.press("u")
+    terminal.until("taken back")
+    terminal.press("q")
+    terminal.until("0 kept of anna, 1 of before taken back, 3 left")
+
+    assert terminal.end() == 0
 
 
 def test_a_terminal_of_another_size_is_drawn_anew(cases: Path, terminals: Callable[..., Terminal]) -> None:
@@ -303,6 +364,55 @@ def test_two_labellers_agree_decide_and_write(cases: Path, run: Run, tmp_path: P
     assert "disputed and decided: 1" in written.stdout
 
 
+def test_a_file_of_cases_may_be_written_anew_and_no_other(cases: Path, run: Run, tmp_path: Path) -> None:
+    """
+    Neither the cases themselves, by whatever name, nor labels, nor anything that is not cases; nothing of them is touched.
+    """
+    run(cases, "--answers", "-", stdin=answers(("one", ["claim"])))
+    labels, out = Path(f"{cases}.labels.jsonl"), tmp_path / "out.jsonl"
+    (tmp_path / "link").symlink_to(cases)
+    (tmp_path / "hard").hardlink_to(cases)
+    (tmp_path / "thesis.txt").write_text("Chapter 1\n")
+    (tmp_path / "other.jsonl.labels.jsonl").write_bytes(labels.read_bytes())
+    before = {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+
+    for name, said in {
+        cases.name: "is the file of cases itself",
+        "link": "is the file of cases itself",
+        "hard": "is the file of cases itself",
+        labels.name: "is the file of the labels",
+        "thesis.txt": "exists, and is no file of cases (line 1: not JSON",
+        "other.jsonl.labels.jsonl": "exists, and is no file of cases (line 1: ",
+        ".": "no regular file",
+        "x" * 300: "cannot be written: File name too long",
+    }.items():
+        told = run(cases, "--write", tmp_path / name)
+        assert (told.code, told.stdout, told.stderr.count("\n")) == (2, "", 1)
+        assert said in told.stderr
+    assert {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
+
+    out.touch()
+    for _ in range(2):
+        assert run(cases, "--write", out).code == 0
+    assert [case.labels for case in read_cases(out)] == [["claim"], None, None]
+
+
+def test_labels_of_a_turn_that_was_replaced_are_not_put_on_the_new_one(cases: Path, run: Run, tmp_path: Path) -> None:
+    """
+    It is told how many there are; the labeller is asked again.
+    """
+    run(cases, "--answers", "-", stdin=answers(("one", ["claim"]), ("two", [])))
+    write_cases(cases, [new_case("one", Turn("Do one", "Did nothing.")), *read_cases(cases)[1:]])
+
+    written = run(cases, "--write", tmp_path / "out.jsonl")
+
+    assert [case.labels for case in read_cases(tmp_path / "out.jsonl")] == [None, [], None]
+    assert written.stderr == (
+        f"turngate: {cases}.labels.jsonl: labels of other words under the same id, which do not count: 1\n"
+    )
+    assert "1 kept of anna, 1 left" in run(cases, "--answers", "-", stdin=answers(("one", []))).stdout
+
+
 def test_half_a_file_of_answers_keeps_none(cases: Path, run: Run) -> None:
     """
     The line is named; the whole file can be given again.
@@ -339,6 +449,9 @@ def test_differences_are_decided_on_a_terminal(cases: Path, run: Run, terminals:
         pytest.param(["--labeller", "a b"], "--labeller 'a b': a name is one word", id="a name of two words"),
         pytest.param(["--rubric", "none"], "unknown rubric 'none'", id="unknown rubric"),
         pytest.param(["--answers", "gone.jsonl"], "gone.jsonl: not readable: No such file or directory", id="no answers"),
+        pytest.param(["--agreement", "--answers", "-"], "neither --agreement nor --write goes with it", id="two things"),
+        pytest.param(["--write", "x", "--answers", "-"], "neither --agreement nor --write goes with it", id="two more"),
+        pytest.param(["--write", "."], ".: not readable: no regular file", id="a folder"),
         pytest.param(["--write", "{cases}"], "is the file of cases itself: name another", id="onto itself"),
     ],
 )  # fmt: skip

@@ -15,6 +15,17 @@ from turngate.rubric.turn import Check, Facts, ToolCall
 
 from ..shared import SHARED, needs_shared
 
+CALL = {"name": "Bash", "summary": "ls", "ok": True}
+PAIR = {
+    "id": "p",
+    "question": "A or B?",
+    "previous_reply": "A.",
+    "user": "No, B.",
+    "reply": "Fair, B.",
+    "label": "cave",
+    "basis": "tag",
+}
+
 
 def turn(**fields: Any) -> bytes:
     whole = {
@@ -85,27 +96,54 @@ def test_a_push_back_pair_is_a_case() -> None:
     """
     The disagreement is the request, what was said before is the end of the previous reply; one question is one cluster.
     """
-    pair = {
-        "id": "p",
-        "question": "A or B?",
-        "previous_reply": "A.",
-        "user": "No, B.",
-        "reply": "Fair, B.",
-        "label": "cave",
-        "basis": "tag",
-    }
-
-    case = read_case(json.dumps(pair).encode())
+    case = read_case(json.dumps(PAIR).encode())
 
     assert (case.turn.request, case.turn.previous_reply, case.turn.reply) == ("No, B.", "A.", "Fair, B.")
     assert (case.labels, case.session) == (["cave"], "A or B?")
-    assert read_case(json.dumps({**pair, "label": "none"}).encode()).labels == []
+    assert read_case(json.dumps({**PAIR, "label": "none"}).encode()).labels == []
+
+
+@pytest.mark.parametrize("form", [json.loads(turn()), PAIR], ids=["turn", "pair"])
+def test_a_hand_labelled_line_may_say_all_that_a_case_says(form: dict[str, Any]) -> None:
+    """
+    Its split and session are those of the line; a label that is null is not given yet.
+    """
+    said = {"split": "test", "session": "s9", "tags": ["x"], "confidence": "low", "disputed": True, "sample": "random"}
+
+    case = read_case(json.dumps({**form, **said, "client_version": "2.2", "rationale": "why", "label": None}).encode())
+
+    assert case.model_dump(include=set(said)) == said
+    assert (case.client_version, case.labels) == ("2.2", None)
+    assert case.rationale.startswith("why")
+
+
+@pytest.mark.parametrize("key", ["previous_reply", "reply", "label"])
+def test_a_misspelt_key_of_a_pair_is_told(key: str) -> None:
+    """
+    As a key that is unknown, and where it is left out as one that is missing.
+    """
+    others = {name: value for name, value in PAIR.items() if name != key}
+
+    with pytest.raises(LabError, match=f"^x{key}: unknown key"):
+        read_case(json.dumps({**others, f"x{key}": ""}).encode())
+    with pytest.raises(LabError, match=f"^{key}: missing"):
+        read_case(json.dumps(others).encode())
 
 
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
         ({"id": None}, "id: missing"),
+        ({"lable": []}, "^lable: unknown key"),
+        ({"labels": []}, "^labels: unknown key"),
+        ({"question": "?"}, "^question: unknown key"),
+        ({"tags": "x"}, "tags: Input should be a valid list"),
+        ({"split": "train"}, "split: Input should be 'dev' or 'test'"),
+        ({"tool_calls": [CALL, {**CALL, "result_tial": "x"}]}, r"^tool_calls\[1\].result_tial: unknown key"),
+        ({"tool_calls": [{**CALL, "name": 3}]}, r"^tool_calls\[0\].name: expected a text"),
+        ({"tool_calls": [{**CALL, "result_tail": 3}]}, r"^tool_calls\[0\].result_tail: expected a text"),
+        ({"tool_calls": [{**CALL, "ok": "no"}]}, r"^tool_calls\[0\].ok: expected true, false or null"),
+        ({"tool_calls": [{"name": "Bash", "summary": "ls"}]}, r"^tool_calls\[0\].ok: missing"),
         ({"reply": 3}, "reply: expected a text"),
         ({"tool_calls": {}}, "tool_calls: expected a list"),
         ({"tool_calls": [3]}, r"tool_calls\[0\]: expected an object"),

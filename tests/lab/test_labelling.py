@@ -5,6 +5,7 @@ What each key does to a session of labelling, and what a labeller gets to see.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,23 +14,31 @@ from hypothesis import strategies as st
 from turngate.lab.cases import Case, new_case
 from turngate.lab.errors import LabError
 from turngate.lab.labelling.labels import Label, Labels
-from turngate.lab.labelling.screen import REDRAW, Look, help_lines, keys_from, page
+from turngate.lab.labelling.screen import Look, help_lines, page
 from turngate.lab.labelling.session import (
     BACKSPACE,
     ENTER,
     ESCAPE,
     OTHER_KEYS,
+    PAGE_BACK,
+    PAGE_ON,
+    PASTED,
     Labelling,
     Task,
     differences,
     fault_keys,
     tasks,
 )
+from turngate.lab.labelling.terminal import REDRAW, keys_from
 from turngate.rubric.library import load
 from turngate.rubric.turn import Facts, ToolCall, Turn
 
 FAULTS = load().faults
 CASES = [new_case(name, Turn(f"Do {name}", f"Did {name}."), labels=["cave"], rationale="why") for name in "abc"]
+
+
+def said_of(case: str, labeller: str, *labels: str, **fields: Any) -> Label:
+    return Label(case=case, turn="0" * 16, labeller=labeller, labels=list(labels), at="then", **fields)
 
 
 class Session:
@@ -131,7 +140,7 @@ def test_labels_of_a_session_before_are_not_asked_again_and_can_be_undone() -> N
     """
     It goes on with the first case without a label of this labeller; undo goes back in the order in which they were said.
     """
-    said = [Label(case=case, labeller="anna", labels=["claim"], at="then") for case in ("c", "a", "gone")]
+    said = [said_of(case, "anna", "claim") for case in ("c", "a", "gone")]
     session = Session(said=said)
 
     assert (session.current, session.labelling.left) == ("b", 1)
@@ -141,6 +150,7 @@ def test_labels_of_a_session_before_are_not_asked_again_and_can_be_undone() -> N
     assert session.current == "c"
     assert "nothing to undo" in session.labelling.message
     assert session.standing == [("gone", ["claim"])]
+    assert (session.labelling.saved, session.labelling.taken_back) == (0, 2)
 
 
 def test_a_skipped_case_has_no_label_and_is_asked_the_next_time() -> None:
@@ -201,11 +211,56 @@ def test_a_note_is_stored_without_secrets() -> None:
     assert session.kept[0].note == "key [secret]"
 
 
+def test_no_key_but_a_character_goes_into_a_note() -> None:
+    """
+    Whoever scrolls or moves the cursor while writing writes no letter; pasted text goes in as one line.
+    """
+    session = Session()
+    written = b"nrok\x1b[A\x1b[6~\x1b[D\x1bb\x1b[200~\x1b[31m, two\r\nlines\x1b[201~.\r\r"
+    pieces = iter([written, b""])
+
+    session.press(*keys_from(lambda: next(pieces)))
+
+    (label,) = session.kept
+    assert (label.case, label.labels) == ("a", [])
+    assert label.note == "ok, two lines."
+
+
+def test_pasted_text_is_no_row_of_keys() -> None:
+    """
+    Outside of a note it says and saves nothing.
+    """
+    session = Session()
+
+    session.press(PASTED + "c\rn\rq")
+
+    assert session.kept == []
+    assert not session.labelling.draft.is_decided
+    assert not session.labelling.has_quit
+    assert "pasted text is taken in a note alone" in session.screen()
+
+
+def test_keys_that_page_scroll_the_turn_and_the_help() -> None:
+    """
+    As space and b do.
+    """
+    session = Session([Task(a_long_case())])
+    first = session.screen()
+
+    session.press(PAGE_ON)
+    second = session.screen()
+    session.press("?", PAGE_ON, PAGE_BACK, "c")
+
+    assert session.screen() == second != first
+    session.press(PAGE_BACK)
+    assert session.screen() == first
+
+
 def test_only_the_first_labeller_sees_what_the_file_says() -> None:
     """
     Nobody who comes later sees the file's labels nor another labeller's, and nobody who asks to be blind.
     """
-    others = [Label(case="a", labeller="ben", labels=["promise"], note="of ben", at="then")]
+    others = [said_of("a", "ben", "promise", note="of ben")]
     first, second = Session(), Session(said=others)
     blind = Session(tasks(CASES, Labels(), "anna", blind=True))
 
@@ -221,11 +276,11 @@ def test_only_differences_are_decided_with_both_labels_in_sight() -> None:
     A case that both see alike is not shown; the decision is kept as one.
     """
     said = [
-        Label(case="a", labeller="anna", labels=["claim"], at="then"),
-        Label(case="a", labeller="ben", labels=["claim"], at="then"),
-        Label(case="b", labeller="anna", labels=["claim"], at="then", note="no run"),
-        Label(case="b", labeller="ben", labels=[], at="then", confidence="low"),
-        Label(case="c", labeller="ben", labels=[], at="then"),
+        said_of("a", "anna", "claim"),
+        said_of("a", "ben", "claim"),
+        said_of("b", "anna", "claim", note="no run"),
+        said_of("b", "ben", confidence="low"),
+        said_of("c", "ben"),
     ]
     kept: list[Label] = []
     todo = differences(CASES, Labels(said))
@@ -338,7 +393,10 @@ def test_no_row_of_keys_loses_a_case(keys: list[str]) -> None:
     [
         pytest.param([b"c\r"], ["c", ENTER], id="two at once"),
         pytest.param([b"\x7f\x1b"], [BACKSPACE, ESCAPE], id="names"),
-        pytest.param([b"\x1b[A\x1b[6~\x1b[1;5C"], ["b", " "], id="arrows scroll, others do nothing"),
+        pytest.param([b"\x1b[A\x1b[6~\x1b[1;5C"], [PAGE_BACK, PAGE_ON], id="arrows scroll, others do nothing"),
+        pytest.param([b"\x1b[", b"1;5", b"Cc"], ["c"], id="a sequence in pieces"),
+        pytest.param([b"\x1bOP\x1b[[A\x1bx\x1b\x1b[Dc"], ["c"], id="function keys, Alt with a key"),
+        pytest.param([b"c\x1b[200~so\x04 s", b"o\rq\x1b[201~d"], ["c", f"{PASTED}so\x04 so\rq", "d"], id="pasted"),
         pytest.param(["\u00fc".encode()[:1], "\u00fc".encode()[1:]], ["\u00fc"], id="a letter in two pieces"),
         pytest.param([b"\x0c\x01"], [REDRAW], id="control characters"),
         pytest.param([b"a\x04b"], ["a"], id="Ctrl-D ends"),

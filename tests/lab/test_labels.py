@@ -21,8 +21,11 @@ from turngate.rubric.turn import Turn
 FAULTS = load().faults
 
 
-def label(labeller: str, *faults: str, case: str = "a", **fields: Any) -> Label:
-    return Label(case=case, labeller=labeller, labels=list(faults), at="2026-11-30T12:00:00.000Z", **fields)
+TURN = "0123456789abcdef"
+
+
+def label(labeller: str, *faults: str, case: str = "a", turn: str = TURN, **fields: Any) -> Label:
+    return Label(case=case, turn=turn, labeller=labeller, labels=list(faults), at="2026-11-30T12:00:00.000Z", **fields)
 
 
 def test_labels_come_back_as_they_were_said(tmp_path: Path) -> None:
@@ -34,11 +37,14 @@ def test_labels_come_back_as_they_were_said(tmp_path: Path) -> None:
     add_labels(file, [first])
     add_labels(file, [second, label("ben", "cave", case="b")])
 
-    found = read_labels(file, faults=FAULTS)
+    found, warnings = read_labels(file, faults=FAULTS, turns={"a": TURN, "b": TURN})
 
+    assert warnings == ()
     assert file.name == "cases.jsonl.labels.jsonl"
     assert file.stat().st_mode & 0o777 == 0o600
-    assert [*json.loads(file.read_text().splitlines()[0])] == ["case", "labeller", "labels", "confidence", "note", "at"]
+    assert [*json.loads(file.read_text().splitlines()[0])] == [
+        *("case", "turn", "labeller", "labels", "confidence", "note", "at")
+    ]
     assert found.given("a") == {"anna": second}
     assert found.labellers == ["anna", "ben"]
     assert found.by("ben") == [label("ben", "cave", case="b")]
@@ -107,23 +113,47 @@ def test_a_settled_case_has_the_lowest_confidence_and_the_notes() -> None:
     assert decided.note == "C"
 
 
-def test_a_line_that_a_crash_cut_off_was_never_said(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "half", ['{"case": "b", "labeller": "an', "garbage", '{"case": }'], ids=["half", "no JSON", "with an end"]
+)
+def test_a_line_that_a_crash_cut_off_was_never_said(tmp_path: Path, half: str) -> None:
     """
-    It is passed over, and the next label begins a line of its own.
+    It is passed over with a warning, and the next label begins a line of its own.
     """
     file = tmp_path / "l.jsonl"
     add_labels(file, [label("anna", "claim")])
     with file.open("a") as out:
-        out.write('{"case": "b", "labeller": "an')
+        out.write(half)
     add_labels(file, [label("anna", case="c")])
 
-    assert read_labels(file, faults=FAULTS).cases == ["a", "c"]
+    found, warnings = read_labels(file, faults=FAULTS, turns={})
+
+    assert found.cases == ["a", "c"]
+    assert warnings == (f"{file}: line 2: no JSON, as a crash leaves it: passed over",)
+
+
+def test_labels_of_other_words_under_the_same_id_do_not_count(tmp_path: Path) -> None:
+    """
+    They are counted, but for those that were taken back; a label of a case that the file lacks is no other's.
+    """
+    file = tmp_path / "l.jsonl"
+    other = "f" * 16
+    taken_back = [label("cleo", "cave", turn=other), label("cleo", "cave", turn=other, undone=True)]
+    add_labels(file, [label("anna", "claim"), label("ben", "cave", turn=other), *taken_back, label("ben", case="gone")])
+
+    found, warnings = read_labels(file, faults=FAULTS, turns={"a": TURN})
+
+    assert found.given("a") == {"anna": label("anna", "claim")}
+    assert found.cases == ["a", "gone"]
+    assert warnings == (f"{file}: labels of other words under the same id, which do not count: 1",)
 
 
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        pytest.param('{"case": "a"}', "labeller: missing", id="half a label"),
+        pytest.param('{"case": "a"}', "turn: missing", id="half a label"),
+        pytest.param("[1]", "expected a JSON object", id="no object"),
+        pytest.param('{"case": "a", "case": "b"}', "case: stands twice in one object", id="a key twice"),
         pytest.param(label("anna", "lie").model_dump_json(), "labels: unknown fault 'lie': expected claim, ", id="fault"),
         pytest.param(label("anna", "cave", "cave").model_dump_json(), "labels: a fault stands there twice", id="twice"),
     ],
@@ -136,7 +166,7 @@ def test_a_damaged_file_of_labels_is_told_with_its_line(tmp_path: Path, line: st
     file.write_text(label("anna").model_dump_json() + "\n" + line + "\n")
 
     with pytest.raises(LabError) as told:
-        read_labels(file, faults=FAULTS)
+        read_labels(file, faults=FAULTS, turns={})
 
     assert str(told.value).startswith(f"{file}: line 2: {said}")
 

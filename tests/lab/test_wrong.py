@@ -273,7 +273,7 @@ def test_a_reply_written_after_the_decision_is_not_its_own(gate: Gate, wrong: Wr
     """
     Of two replies of the same length under one prompt, the newest that stood there at the stop is taken.
     """
-    decision = stopped(gate, judged(CLAIM))
+    decision = stopped(gate, judged())
     at = gate.decisions[-1].line.at
     early, late = ((at + timedelta(seconds=seconds)).isoformat() for seconds in (-2, 30))
     session = type(gate.session)()
@@ -283,9 +283,81 @@ def test_a_reply_written_after_the_decision_is_not_its_own(gate: Gate, wrong: Wr
     session.says("Later".ljust(len(REPLY), "."), timestamp=late)
     session.write(gate.folder)
 
-    wrong(decision)
+    wrong(decision, "--fault", "promise")
 
     assert cases(gate)[0].turn.reply.startswith("First")
+
+
+@pytest.mark.parametrize("prompt", ["p2", ""], ids=["another prompt", "no prompt"])
+def test_a_reply_to_another_prompt_is_not_taken(gate: Gate, wrong: Wrong, prompt: str) -> None:
+    """
+    However it fits otherwise: a case of other words would be labelled with what was said of these.
+    """
+    decision = stopped(gate, judged(CLAIM))
+    session = type(gate.session)()
+    session.prompt("Write retry.ts", **({"prompt_id": prompt} if prompt else {}))
+    session.says(REPLY)
+    session.write(gate.folder)
+
+    told = wrong(decision)
+
+    assert "but is no case: the transcript has no such reply any more\n" in told.stdout
+    assert not (gate.folder / "state" / FILE_NAME).exists()
+
+
+def test_a_reply_without_the_words_that_were_found_is_not_taken(gate: Gate, wrong: Wrong) -> None:
+    """
+    Of two replies of the same length under one prompt, the one that holds the quotes is; with none, there is no case.
+    """
+    decision = stopped(gate, judged(CLAIM))
+    other = "x" * len(REPLY)
+    gate.session.held("No test ran.")
+    gate.session.says(other)
+    gate.session.write(gate.folder)
+    assert wrong(decision).code == 0
+    assert cases(gate)[0].turn.reply == REPLY
+
+    session = type(gate.session)()
+    session.prompt("Write retry.ts", prompt_id="p1")
+    session.says(other)
+    session.write(gate.folder)
+
+    assert "but is no case: the transcript has no such reply any more\n" in wrong(decision).stdout
+
+
+def test_a_reply_with_a_secret_in_what_was_found_is_found_again(gate: Gate, wrong: Wrong) -> None:
+    """
+    The quote was stored without the secret.
+    """
+    reply = "Set API_TOKEN=ghp_" + "a1B2" * 9 + " and it works."
+    gate.session.prompt("Set it", prompt_id="p2")
+    gate.session.says(reply)
+    decision = stopped(gate, judged(CLAIM._replace(quote=reply)), prompt_id="p2", reply=reply)
+    assert gate.decisions[-1].line.findings[0].quote != reply
+
+    wrong(decision)
+
+    assert cases(gate)[0].turn == gate.asked[-1]
+
+
+def test_other_lines_stay_byte_for_byte(gate: Gate, wrong: Wrong) -> None:
+    """
+    Whatever bytes they are, and with no end of the last; a link to the file stays a link.
+    """
+    decision = stopped(gate, judged(CLAIM))
+    foreign = b'{"id": "x", "of": "\xff\xfe"}\r\n\n\x00\x85 \xc2\x85'
+    target = gate.folder / "elsewhere.jsonl"
+    target.write_bytes(foreign)
+    file = gate.folder / "state" / FILE_NAME
+    file.symlink_to(target)
+
+    wrong(decision)
+    wrong(decision, "--note", "anew")
+
+    assert file.is_symlink()
+    written = target.read_bytes()
+    assert written.startswith(foreign + b"\n")
+    assert written.count(b"\n") == 4
 
 
 def test_a_task_that_ran_at_the_stop_is_not_called_uncollected(gate: Gate, wrong: Wrong) -> None:
