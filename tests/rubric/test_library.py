@@ -33,7 +33,7 @@ def test_the_packaged_rubric_has_the_five_faults() -> None:
     """
     rubric = load()
 
-    assert rubric.label == "turn_end@1"
+    assert rubric.label == "turn_end@2"
     assert rubric.faults == ("claim", "promise", "opener", "defer", "cave")
     assert all(f"\n{fault}: " in rubric.system for fault in rubric.faults)
     assert len(rubric.hash) == 12

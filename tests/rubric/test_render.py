@@ -445,7 +445,7 @@ def test_a_ceiling_below_the_rubric_is_an_error_that_says_what_is_needed() -> No
     """
     It names the setting's value and the least that would do.
     """
-    with pytest.raises(CeilingTooLow, match=r"max_input_tokens 500: rubric turn_end@1 needs at least \d+"):
+    with pytest.raises(CeilingTooLow, match=r"max_input_tokens 500: rubric turn_end@2 needs at least \d+"):
         render(RUBRIC, SEED, max_input_tokens=500)
 
 
