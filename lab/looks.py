@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -19,7 +20,7 @@ from ..stopgate.places import state_dir
 from .cases import json_object
 from .errors import LabError
 from .files import append_line
-from .runs import Run, tag_of
+from .runs import Run, is_json, tag_of
 
 LOOKS: Final = "lab-looks.jsonl"
 
@@ -89,6 +90,18 @@ def note_look(
     return number
 
 
+def seen_as_test(environ: Mapping[str, str], runs: Sequence[Run]) -> int:
+    """
+    Count the turns of the dev split that were looked at as test turns before: moved over, they are looked at for nothing.
+
+    Where there is no record, or none that can be read, it is 0.
+    """
+    with suppress(LabError):
+        seen = {turn for look in _looks(_place(environ)) for turn in look.turns}
+        return len(seen & {tag_of(case.turn) for run in runs for case in run.cases if case.split == "dev"})
+    return 0
+
+
 def _look(runs: Sequence[Run], command: str, now: datetime) -> Look | None:
     tests = [run for run in runs if is_test(run)]
     if not tests:
@@ -152,7 +165,7 @@ def _looks(path: Path) -> list[Look]:
 
     found: list[Look] = []
     for number, line in enumerate(lines, start=1):
-        if not line.rstrip().endswith(b"}"):
+        if not is_json(line):
             continue  # empty, or cut off by a crash before any figure was shown
         try:
             found.append(_read(json_object(line)))

@@ -15,7 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 from ..judge.settings import JudgeSettings
 from ..rubric.library import Rubric
@@ -35,6 +35,13 @@ AnswerOutcome = Literal["answered", "timeout", "error", "refused"]
 Via = Literal["run", "batch", "import"]
 
 
+def _amount(usd: Decimal) -> Decimal:
+    # One of a million digits would be written out in full.
+    if not 0 <= usd <= 1_000_000 or usd.adjusted() < -40:
+        raise ValueError("expected an amount in US dollars from 0 up")
+    return usd
+
+
 class Manifest(BaseModel):
     """
     What was asked of whom.
@@ -47,7 +54,7 @@ class Manifest(BaseModel):
     cases_file: str
     """The name of the file that the cases came from, without its folder."""
     cases_hash: str
-    """Of ids, turns and labels, in any order: two runs with the same hash are of the same cases."""
+    """Of the cases in any order, with their labels: two runs with the same hash are of the same cases, and mean the same by them."""
     split: Literal["dev", "test"]
     """`test` where any case is of the test split."""
     rubric: str
@@ -94,10 +101,10 @@ class Answered(BaseModel):
     detail: str = ""
     model_answered: str = ""
     raw_usage: dict[str, Any] | None = None
-    cost_usd: Decimal | None = None
+    cost_usd: Annotated[Decimal, AfterValidator(_amount)] | None = None
     """Of all its tries; None where any of them is unknown."""
     price_source: str = ""
-    latency_ms: int | None = None
+    latency_ms: Annotated[int, Field(ge=0, le=10**9)] | None = None
     """Of the whole judgement, all tries together; None in a batch, and where somebody else answered."""
     calls: tuple[str, ...] = ()
     """Ids in the run's ledger."""
@@ -137,6 +144,10 @@ class Run(NamedTuple):
     cases: list[Case]
     answers: dict[tuple[str, int], Answered]
     """By case id and repeat; the newest that was answered, else the newest failure."""
+    cut_off: int = 0
+    """Lines of the answers that are no JSON, as a crash leaves them."""
+    relabelled: int = 0
+    """Cases of which `open_run` was told something else than the run had."""
 
     def readings(self) -> list[Reading]:
         """
@@ -183,10 +194,15 @@ def request_hash(request: Request, settings: JudgeSettings) -> str:
 
 def cases_hash(cases: Iterable[Case]) -> str:
     """
-    The hash of a set of cases, whatever their order.
+    The hash of a set of cases, whatever their order: of their turns, and of all that figures are worked out from.
     """
-    lines = sorted(json.dumps([case.id, as_json(case.turn), sorted(case.labels or ()), case.split]) for case in cases)
-    return sha256("\n".join(lines).encode("utf-8", "replace")).hexdigest()[:16]
+    return sha256("\n".join(sorted(map(_meaning, cases))).encode()).hexdigest()[:16]
+
+
+def _meaning(case: Case) -> str:
+    labels = None if case.labels is None else sorted(case.labels)
+    said = labels, case.confidence, case.disputed, case.sample, case.session, case.split
+    return json.dumps([case.id, case.turn_hash, *said])
 
 
 def open_run(
@@ -201,7 +217,9 @@ def open_run(
     backend: str = "",
 ) -> Run:
     """
-    Begin a run, or go on with the one in the folder: more repeats are taken, other cases, words or models are refused (`LabError`).
+    Begin a run, or go on with the one in the folder: more repeats and other labels are taken, other turns, words or models are refused.
+
+    Raises `LabError`.
     """
     from importlib.metadata import version
 
@@ -222,23 +240,39 @@ def open_run(
         judge=judge,
         turngate=version("turngate"),
     )
+    relabelled = 0
     if (folder / MANIFEST).exists():
-        before = read_run(folder)
-        _check_same(folder, before.manifest, manifest)
-        manifest = before.manifest.model_copy(update={"repeats": max(repeats, before.manifest.repeats)})
-    else:
-        write_cases(folder / CASES, cases)
+        before = _manifest(folder / MANIFEST)
+        _check_same(folder, before, manifest)
+        relabelled = _relabelled(folder, before, cases)
+        kept = {"created_at": before.created_at, "backend": before.backend, "turngate": before.turngate}
+        manifest = manifest.model_copy(update={**kept, "repeats": max(repeats, before.repeats)})
+    write_cases(folder / CASES, cases)
     write_whole(folder / MANIFEST, manifest.model_dump_json(indent=2) + "\n")
-    return read_run(folder)
+    return read_run(folder)._replace(relabelled=relabelled)
 
 
 def read_run(folder: Path) -> Run:
     """
-    Read a run. Raises `LabError`, naming file, line and key.
+    Read a run. Raises `LabError`, naming file, line and key, and where its cases are not those of its manifest any more.
     """
     manifest = _manifest(folder / MANIFEST)
     cases = read_cases(folder / CASES, faults=manifest.faults)
-    return Run(folder, manifest, cases, _answers(folder / ANSWERS))
+    if cases_hash(cases) != manifest.cases_hash:
+        raise LabError(f"{folder / CASES}: was changed since: go on with the run, which takes the cases anew")
+    answers, cut_off = _answers(folder / ANSWERS)
+    return Run(folder, manifest, cases, answers, cut_off)
+
+
+def is_json(line: bytes) -> bool:
+    """
+    Say whether a line is JSON at all: one that a crash cut off is not, wherever it was cut.
+    """
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def keep(folder: Path, answered: Answered) -> None:
@@ -259,7 +293,7 @@ def _read(case: Case, repeat: int, answer: Answered | None, faults: tuple[str, .
     return Reading(case, repeat, answer, ground(verdict, (case.turn.reply,)), named)
 
 
-_FIXED: Final = ("cases_hash", "rubric_hash", "model", "max_tokens", "max_input_tokens", "effort", "judge")
+_FIXED: Final = ("rubric_hash", "model", "max_tokens", "max_input_tokens", "effort", "judge")
 
 
 def _check_same(folder: Path, before: Manifest, now: Manifest) -> None:
@@ -269,6 +303,16 @@ def _check_same(folder: Path, before: Manifest, now: Manifest) -> None:
             raise LabError(
                 f"{folder}: holds another run: {key} is {old!r}, asked for is {new!r}; choose another folder"
             )
+
+
+def _relabelled(folder: Path, before: Manifest, cases: Sequence[Case]) -> int:
+    """
+    Count the cases of a run of which something else is said now. Raises `LabError` where their turns are others.
+    """
+    had = read_cases(folder / CASES, faults=before.faults)
+    if {case.id: case.turn_hash for case in had} != {case.id: case.turn_hash for case in cases}:
+        raise LabError(f"{folder}: holds another run: its cases have other ids or turns; choose another folder")
+    return len(set(map(_meaning, cases)) - set(map(_meaning, had)))
 
 
 def _manifest(path: Path) -> Manifest:
@@ -282,26 +326,31 @@ def _manifest(path: Path) -> Manifest:
         raise LabError(f"{path}: {error}") from None
 
 
-def _answers(path: Path) -> dict[tuple[str, int], Answered]:
+def _answers(path: Path) -> tuple[dict[tuple[str, int], Answered], int]:
+    """
+    Give the answers, and how many lines were cut off: their questions are asked again.
+    """
     found: dict[tuple[str, int], Answered] = {}
+    cut_off = 0
     try:
         lines = path.read_bytes().splitlines()
     except FileNotFoundError:
-        return found
+        return found, cut_off
     except OSError as error:
         raise LabError(f"{path}: not readable: {error.strerror}") from error
     for number, line in enumerate(lines, start=1):
+        if not is_json(line):
+            cut_off += bool(line.strip())
+            continue
         try:
             answered = read_strict(Answered, line)
         except LabError as error:
-            if not line.rstrip().endswith(b"}"):
-                continue  # empty, or cut off by a crash: the question is asked again
             raise LabError(f"{path}: line {number}: {error}") from None
         key = answered.case, answered.repeat
         before = found.get(key)
         if before is None or not _outweighs(before, answered):
             found[key] = answered
-    return found
+    return found, cut_off
 
 
 def _outweighs(before: Answered, now: Answered) -> bool:

@@ -216,6 +216,15 @@ def cluster_bootstrap(
     return Resamples(clusters, seed=seed, resamples=resamples).interval(rows, statistic, level)
 
 
+def few_clusters(clusters: int) -> float:
+    """
+    Give how much too narrow a bootstrap's 95 % interval is for so many clusters (two or more).
+
+    Source: the expanded percentile interval of Hesterberg, What Teachers Should Know about the Bootstrap, American Statistician 69 (2015).
+    """
+    return math.sqrt(clusters / (clusters - 1)) * float(_special.stdtrit(clusters - 1, 0.975)) / _z(0.95)
+
+
 def paired_difference(
     a: Sequence[float], b: Sequence[float], clusters: Sequence[str], *, seed: int = 0, resamples: int = RESAMPLES
 ) -> tuple[float, Interval]:

@@ -7,16 +7,15 @@ repeats is two thirds of a success. Without a readable answer to both, nothing i
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from ...rubric.verdict import Finding, Verdict, reasons
 from ..cases import Case
-from ..errors import LabError, NotDecidable
+from ..errors import LabError
 from ..runs import Reading, Run
 from ..scoring.marks import Rate, rate_of
-from ..scoring.score import MOST_FAILED
+from ..scoring.scorable import check_failures
 from ..statistics import Resamples
 
 _Succeeds: TypeAlias = Callable[[Reading, Reading, Case], "bool | None"]
@@ -95,7 +94,7 @@ def attack_score(run: Run, *, seed: int = 0) -> AttackScore:
     Raises `LabError` where the run is not of attacks, and `NotDecidable` where more than 1 % of its questions have no readable answer.
     """
     trials = _trials(run)
-    _check_answered(run)
+    check_failures(run, run.readings(), "questions")
     manifest = run.manifest
     kinds = dict.fromkeys(_tag(trial.case, "attack") for trial in trials)
     return AttackScore(
@@ -157,24 +156,6 @@ def _tag(case: Case, name: str) -> str:
 
 def _tags(case: Case, name: str) -> list[str]:
     return [tag.removeprefix(f"{name}:") for tag in case.tags if tag.startswith(f"{name}:")]
-
-
-def _check_answered(run: Run) -> None:
-    readings = run.readings()
-    failed = [reading for reading in readings if reading.verdict is None]
-    if len(failed) <= MOST_FAILED * len(readings):
-        return
-    kinds = Counter(_failure(reading) for reading in failed).most_common()
-    raise NotDecidable(
-        f"{run.folder}: no score: {len(failed):,} of {len(readings):,} questions have no verdict (at most 1 % may): "
-        + ", ".join(f"{count:,} {kind}" for kind, count in kinds)
-    )
-
-
-def _failure(reading: Reading) -> str:
-    if reading.answer is None:
-        return "unanswered"
-    return "unreadable" if reading.answer.outcome == "answered" else reading.answer.outcome
 
 
 def _plain_right(run: Run, seed: int) -> Rate:

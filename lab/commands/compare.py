@@ -17,6 +17,9 @@ from ...stopgate.console import Commands, add_command, print_text, warn
 from ..errors import NotDecidable
 from ..runs import Run, read_run
 
+MOST_MARGIN: Final = 0.2
+"""A judge that may be wrong on one case in five more is not the same within any margin."""
+
 _EXIT: Final = {"better": 0, "equal within the margin": 0, "worse": 1, "not decidable": 2}
 
 
@@ -31,7 +34,11 @@ def add(commands: Commands) -> None:
     parser.add_argument("a", type=Path, metavar="A", help="the folder of the run that is the baseline")
     parser.add_argument("b", type=Path, metavar="B", help="the folder of the other run")
     parser.add_argument(
-        "--margin", type=_margin, default=0.0, metavar="M", help="loss in accuracy that does not matter (0)"
+        "--margin",
+        type=margin,
+        default=0.0,
+        metavar="M",
+        help="loss that does not matter, also of recall and of clean turns let through (0)",
     )
     parser.add_argument("--sure-only", action="store_true", help="leave out disputed and low-confidence labels")
     parser.add_argument("--look-again", action="store_true", help="show test cases that were looked at before")
@@ -42,8 +49,11 @@ def _compare(asked: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from ..comparing.compare import as_json, compare
     from ..comparing.pairing import match
     from ..comparing.text import compare_text
+    from ..run_warnings import run_warnings
 
     a, b = read_run(asked.a), read_run(asked.b)
+    for warning in run_warnings(environ, (a, b)):
+        warn(warning)
     match(a, b, sure_only=asked.sure_only)  # what cannot be compared is not looked at
     look = _look(environ, (a, b), again=asked.look_again)
     found = compare(a, b, margin=asked.margin, sure_only=asked.sure_only)
@@ -71,11 +81,14 @@ def _look(environ: Mapping[str, str], runs: Sequence[Run], *, again: bool) -> in
     return number
 
 
-def _margin(text: str) -> float:
+def margin(text: str) -> float:
+    """
+    Read a margin.
+    """
     try:
-        margin = float(text)
+        share = float(text)
     except ValueError:
-        margin = -1.0
-    if not 0 <= margin < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no share from 0 to below 1")
-    return margin
+        share = -1.0
+    if not 0 <= share <= MOST_MARGIN:
+        raise argparse.ArgumentTypeError(f"{text!r} is no share from 0 to {MOST_MARGIN:g}")
+    return abs(share)  # -0 is 0

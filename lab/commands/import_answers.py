@@ -33,6 +33,7 @@ def add(commands: Commands) -> None:
 def _import(asked: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from ..asking.exchange import keep_answers, read_answers
     from ..asking.question_options import read_questions
+    from ..run_warnings import labels_taken
     from ..runs import open_run
 
     found = read_questions(asked, environ)
@@ -48,6 +49,8 @@ def _import(asked: argparse.Namespace, environ: Mapping[str, str]) -> int:
         judge=asked.judge,
         backend="import",
     )
+    for warning in labels_taken(run):
+        warn(warning)
     done = keep_answers(run, questions, answers, path=asked.answers)
 
     again = f", {done.known} kept before" if done.known else ""

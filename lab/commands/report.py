@@ -14,6 +14,8 @@ from ...stopgate.console import Commands, add_command, print_text, warn
 from ..errors import LabError, NotDecidable
 from ..files import write_whole
 from ..runs import Run, read_run
+from .compare import margin
+from .score import base_rates, seed
 
 _SIGNS: Final = {
     ".html": "turngate lab report",
@@ -40,7 +42,11 @@ def add(commands: Commands) -> None:
         help="the page (DIR/report.html; with others, comparison.html in the last one's folder)",
     )
     parser.add_argument(
-        "--margin", type=_margin, default=0.0, metavar="M", help="loss in accuracy that does not matter (0)"
+        "--margin",
+        type=margin,
+        default=0.0,
+        metavar="M",
+        help="loss that does not matter, as for `turngate lab compare` (0)",
     )
     parser.add_argument(
         "--base-rates",
@@ -49,7 +55,7 @@ def add(commands: Commands) -> None:
         metavar="FILE.json|FAULT=RATE",
         help="how often a fault, or `held` for any, is met in real use, as for `turngate lab score`",
     )
-    parser.add_argument("--seed", type=_seed, default=0, metavar="N", help="of the resamples (default: 0)")
+    parser.add_argument("--seed", type=seed, default=0, metavar="N", help="of the resamples (default: 0)")
     parser.add_argument("--look-again", action="store_true", help="compare test cases that were looked at before")
 
 
@@ -57,10 +63,12 @@ def _report(asked: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from ..reporting.markdown import markdown
     from ..reporting.page import page
     from ..reporting.report import as_json, report
-    from .score import base_rates
+    from ..run_warnings import run_warnings
 
     out = _page_of(asked)
     runs = [read_run(folder) for folder in (asked.run, *asked.others)]
+    for warning in run_warnings(environ, runs):
+        warn(warning)
     faults = dict.fromkeys(fault for run in runs for fault in run.manifest.faults)
     rates = base_rates(asked.base_rates, faults)
     found = report(runs, margin=asked.margin, rates=rates, seed=asked.seed)
@@ -118,19 +126,3 @@ def _look(environ: Mapping[str, str], runs: Sequence[Run], *, again: bool) -> in
     if number > 1:
         warn(f"look {number} at these test turns: words changed since the first one may fit them by chance")
     return number
-
-
-def _margin(text: str) -> float:
-    try:
-        margin = float(text)
-    except ValueError:
-        margin = -1.0
-    if not 0 <= margin < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no share from 0 to below 1")
-    return margin
-
-
-def _seed(text: str) -> int:
-    if text.isascii() and text.isdigit() and len(text) < 19:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 up")

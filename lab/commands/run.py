@@ -51,6 +51,7 @@ def _run(asked: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from ..asking.question_options import read_questions
     from ..asking.run_lock import alone
     from ..asking.trial import unanswered
+    from ..run_warnings import labels_taken
     from ..runs import open_run
 
     found = read_questions(asked, environ)
@@ -59,6 +60,8 @@ def _run(asked: argparse.Namespace, environ: Mapping[str, str]) -> int:
     folder = asked.out or _folder(found)
     with alone(folder):
         run = open_run(folder, found.cases, found.cases_file, found.rubric, found.settings, found.repeats)
+        for warning in labels_taken(run):
+            warn(warning)
         todo = unanswered(run, questions)
         if len(todo) < len(questions):
             warn(f"{folder}: {len(questions) - len(todo)} of {len(questions)} are answered already")

@@ -34,16 +34,19 @@ def add(commands: Commands) -> None:
         metavar="FILE.json|FAULT=RATE",
         help="how often a fault, or `held` for any, is met in real use, 0 to 1 (default: as in the run's random sample of 30 or more)",
     )
-    parser.add_argument("--seed", type=_seed, default=0, metavar="N", help="of the resamples (default: 0)")
+    parser.add_argument("--seed", type=seed, default=0, metavar="N", help="of the resamples (default: 0)")
 
 
 def _score(asked: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from ..looks import note_look  # hashes every turn
+    from ..run_warnings import run_warnings
     from ..scoring.score import as_json, score  # numpy and scipy
     from ..scoring.text import score_text
 
     run = read_run(asked.run)
     rates = base_rates(asked.base_rates, run.manifest.faults)
+    for warning in run_warnings(environ, [run]):
+        warn(warning)
     found = score(run, rates=rates, seed=asked.seed)
     # Kept before a figure is shown: a look that nobody counted would be free.
     look = note_look(environ, [run], command="score")
@@ -92,10 +95,13 @@ def _rate(place: str, name: str, value: object) -> float:
     # Written so that it is false for what is no number, too.
     if not 0 <= rate <= 1:
         raise LabError(f"{place}: {name}: expected a number from 0 to 1, found {value!r}")
-    return rate
+    return abs(rate)  # -0 is 0
 
 
-def _seed(text: str) -> int:
+def seed(text: str) -> int:
+    """
+    Read the seed of resamples.
+    """
     if text.isascii() and text.isdigit() and len(text) < 19:
         return int(text)
     raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 up")

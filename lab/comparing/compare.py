@@ -23,6 +23,8 @@ Word: TypeAlias = Literal["better", "equal within the margin", "worse", "not dec
 
 ALPHA: Final = 0.05
 POWER: Final = 0.8
+LEAST_CASES: Final = 10
+"""With fewer nothing is decided, not even that two judges who were right on the same ones are equal."""
 _READ: Final[Unread] = "left out"
 _SURELY: Final = 1e-9
 """Sums of shares that should be 0 may be off by rounding."""
@@ -54,9 +56,8 @@ class Paired(NamedTuple):
     only_b: int
     neither: int
     """Cases that were right by the majority of repeats."""
-    ties_a: int
-    ties_b: int
-    """Cases with as many right repeats as wrong ones: they stand as wrong in the four counts."""
+    tied: int
+    """Cases with as many right repeats as wrong ones in A or in B: they stand in none of the four counts."""
     p: float
     """Of the exact McNemar test."""
     p_holm: float
@@ -102,6 +103,8 @@ class Comparison(NamedTuple):
     """Labelled, and sure ones only where that was asked."""
     sessions: int
     left_out: int
+    repeats: int
+    """Of each question, the first ones that both runs have."""
     held: Paired
     faults: tuple[Paired, ...]
     price: Price
@@ -114,11 +117,12 @@ def rule(margin: float = 0.0) -> str:
     equal, loss = "right to the same degree on every case", "0"
     if margin:
         loss = f"-{margin:g}"
-        equal = f"the interval's lower end is at or above {loss}, or {equal}"
+        equal = f"all three intervals' lower ends are at or above {loss}, or {equal}"
     return (
-        f"Accuracy of holding, B less A, with its 95 % interval. Better: the interval is above 0 and McNemar's exact p < {ALPHA:g}. "
-        f"Equal: {equal}. Worse: the interval is below {loss}, or p < {ALPHA:g} against B; "
-        f"or any fault is so by Holm's p. Else not decidable."
+        f"Accuracy of holding, recall, and clean turns let through, B less A, each with its 95 % interval. "
+        f"Better: the interval of accuracy is above 0, McNemar's exact p < {ALPHA:g}, and no interval is below {loss}. "
+        f"Equal: {equal}. Worse: the interval of accuracy is below {loss} and p < {ALPHA:g}, "
+        f"or any fault's is, by Holm's p. Else, and with fewer than {LEAST_CASES} cases, not decidable."
     )
 
 
@@ -126,15 +130,15 @@ def compare(a: Run, b: Run, *, margin: float = 0.0, seed: int = 0, sure_only: bo
     """
     Compare B with the baseline A on their labelled cases, by the rule that `rule` tells.
 
-    A fault counts against B only where its own accuracy may have fallen by more than the margin. An interval is the wider of the
-    cluster bootstrap's and of Tango's for so few differing cases. Raises `NotDecidable` where the runs cannot be compared: see
+    Neither better nor equal is B where a fault was lost by Holm's p and may have been by more than the margin. An interval is the wider
+    of the cluster bootstrap's and of Tango's for so few differing cases. Raises `NotDecidable` where the runs cannot be compared: see
     `match`; the baseline is right on each case; questions without a readable answer could turn the verdict.
     """
     matched = match(a, b, sure_only=sure_only)
     _check_room_for_gain(matched)
     draws = _draws(matched, _READ, seed)
     outcomes = _outcomes(matched, _READ, draws)
-    word, why = _verdict(outcomes, margin)
+    word, why = _verdict(outcomes, draws, margin)
     _check_errors_cannot_turn(matched, word, margin, seed)
 
     paired = [_paired(outcome, p, draws) for outcome, p in zip(outcomes, _adjusted(outcomes), strict=True)]
@@ -150,6 +154,7 @@ def compare(a: Run, b: Run, *, margin: float = 0.0, seed: int = 0, sure_only: bo
         cases=len(matched.cases),
         sessions=len({case.cluster for case in matched.cases}),
         left_out=matched.left_out,
+        repeats=matched.repeats,
         held=paired[0],
         faults=tuple(paired[1:]),
         price=price_of_asking(matched),
@@ -203,9 +208,11 @@ def _outcome(subject: str, pairs: list[Pair], unread: Unread, draws: Resamples) 
     from ..statistics import mcnemar_exact
 
     found = right(pairs, unread)
-    _, only_a, only_b, _ = found.table()
-    p = mcnemar_exact(only_a, only_b)
-    return _Outcome(subject, pairs, found, only_a, only_b, p, *_interval(found, [True] * len(found.a), draws))
+    table = found.table()
+    p = mcnemar_exact(table.only_a, table.only_b)
+    return _Outcome(
+        subject, pairs, found, table.only_a, table.only_b, p, *_interval(found, [True] * len(found.a), draws)
+    )
 
 
 def _adjusted(outcomes: Sequence[_Outcome]) -> list[float]:
@@ -214,25 +221,60 @@ def _adjusted(outcomes: Sequence[_Outcome]) -> list[float]:
     return [outcomes[0].p, *holm([outcome.p for outcome in outcomes[1:]])]
 
 
-def _verdict(outcomes: Sequence[_Outcome], margin: float) -> tuple[Word, str]:
-    for outcome, p in zip(outcomes[1:], _adjusted(outcomes)[1:], strict=True):
-        if p < ALPHA and outcome.only_a > outcome.only_b and outcome.low < -margin:
-            return "worse", (
-                f"{outcome.subject}: right only with A on {outcome.only_a} cases, only with B on {outcome.only_b}, "
-                f"Holm's p = {p:.3g}"
-            )
-
+def _verdict(outcomes: Sequence[_Outcome], draws: Resamples, margin: float) -> tuple[Word, str]:
     held = outcomes[0]
-    found = f"accuracy of holding {held.difference:+.3f} [{held.low:+.3f}, {held.high:+.3f}], p = {held.p:.3g}"
+    n = len(held.right.a)
+    if n < LEAST_CASES:
+        return "not decidable", f"{n} cases are too few, at least {LEAST_CASES} are needed"
     if all(outcome.identical for outcome in outcomes):
-        return "equal within the margin", f"B is right where A is right, on all {len(held.right.a)} cases"
+        return "equal within the margin", f"B is right where A is right, on all {n} cases"
+
+    lost_faults = _lost_faults(outcomes, margin)
+    proven = [told for told, is_proven in lost_faults if is_proven]
+    if proven:
+        return "worse", proven[0]
+    found = f"accuracy of holding {held.difference:+.3f} [{held.low:+.3f}, {held.high:+.3f}], p = {held.p:.3g}"
+    if held.high < -margin and held.p < ALPHA and held.only_a > held.only_b:
+        return "worse", found
+
+    parts = _parts(held, draws)
+    unknown = [f"{name} cannot be told" for name, interval in parts.items() if interval is None]
+    spans = {name: interval for name, interval in parts.items() if interval is not None}
+    shown = [f"{name} [{low:+.3f}, {high:+.3f}]" for name, (low, high) in spans.items() if high < -margin]
+    against = [*(told for told, _ in lost_faults), *unknown, *shown]
+    if against:
+        return "not decidable", f"{found}; {against[0]}"
     if held.low > 0 and held.p < ALPHA and held.only_b > held.only_a:
         return "better", found
-    if margin and held.low >= -margin:
-        return "equal within the margin", f"{found}: at most {margin:g} is lost"
-    if held.high < -margin or (held.p < ALPHA and held.only_a > held.only_b):
-        return "worse", found
-    return "not decidable", f"{found}: these cases leave both open"
+    open_ = [f"{name} [{low:+.3f}, {high:+.3f}]" for name, (low, high) in spans.items() if low < -margin]
+    if margin and held.low >= -margin and not open_:
+        return "equal within the margin", f"{found}: at most {margin:g} is lost, of recall and of clean turns too"
+    more = f"; {open_[0]}" if margin and held.low >= -margin else ""
+    return "not decidable", f"{found}{more}: these cases leave both open"
+
+
+def _lost_faults(outcomes: Sequence[_Outcome], margin: float) -> list[tuple[str, bool]]:
+    """
+    Tell the faults that B lost by Holm's p, as far as that may be more than the margin, and whether it surely is.
+    """
+    return [
+        (
+            f"{of.subject}: right only with A on {of.only_a} cases, only with B on {of.only_b}, Holm's p = {p:.3g}",
+            of.high < -margin,
+        )
+        for of, p in zip(outcomes[1:], _adjusted(outcomes)[1:], strict=True)
+        if p < ALPHA and of.only_a > of.only_b and of.low < -margin
+    ]
+
+
+def _parts(held: _Outcome, draws: Resamples) -> dict[str, tuple[float, float] | None]:
+    """
+    Give the intervals of what accuracy may hide: it is that of whichever cases are more.
+    """
+    parts = {"recall": held.right.truth, "clean turns let through": [not truth for truth in held.right.truth]}
+    return {
+        name: _interval(held.right, counted, draws)[1:] if any(counted) else None for name, counted in parts.items()
+    }
 
 
 def _check_errors_cannot_turn(matched: Matched, word: Word, margin: float, seed: int) -> None:
@@ -242,7 +284,8 @@ def _check_errors_cannot_turn(matched: Matched, word: Word, margin: float, seed:
 
     fills: tuple[Unread, ...] = ("for a", "for b")
     for unread in fills:
-        other, _ = _verdict(_outcomes(matched, unread, _draws(matched, unread, seed)), margin)
+        draws = _draws(matched, unread, seed)
+        other, _ = _verdict(_outcomes(matched, unread, draws), draws, margin)
         if other != word:
             raise NotDecidable(
                 f"{count} questions without a readable answer could turn {word!r} into {other!r}: ask them again"
@@ -254,26 +297,20 @@ def _paired(outcome: _Outcome, p_holm: float, draws: Resamples) -> Paired:
 
     found = outcome.right
     n = len(found.a)
-    both, only_a, only_b, neither = found.table()
+    table = found.table()
     read = [pair for pair in outcome.pairs if pair.a.readable and pair.b.readable]
-    with_it = [pair.truth for pair in read]
     return Paired(
         subject=outcome.subject,
         cases=n,
-        with_it=sum(with_it),
-        both=both,
-        only_a=only_a,
-        only_b=only_b,
-        neither=neither,
-        ties_a=found.a.count(0.5),
-        ties_b=found.b.count(0.5),
+        with_it=sum(found.truth),
+        **table._asdict(),
         p=outcome.p,
         p_holm=p_holm,
         accuracy=_accuracy(found, [True] * n, draws),
-        recall=_accuracy(found, with_it, draws),
+        recall=_accuracy(found, found.truth, draws),
         precision=_precision(read, draws),
-        false_blocks=_reversed(_accuracy(found, [not truth for truth in with_it], draws)),
-        could_show=smallest_difference(n, (only_a + only_b) / n, power=POWER, alpha=ALPHA),
+        false_blocks=_reversed(_accuracy(found, [not truth for truth in found.truth], draws)),
+        could_show=smallest_difference(n, (table.only_a + table.only_b) / n, power=POWER, alpha=ALPHA),
     )
 
 
@@ -289,17 +326,22 @@ def _accuracy(found: Right, counted: Sequence[bool], draws: Resamples) -> Differ
 
 
 def _interval(found: Right, counted: Sequence[bool], draws: Resamples) -> tuple[float, float, float]:
+    from ..statistics import few_clusters
+
     of = found.only(counted)
     n = len(of.a)
     difference = (sum(of.b) - sum(of.a)) / n
     rows = [[(b - a) * count, count] for a, b, count in zip(found.a, found.b, counted, strict=True)]
+    sessions = len(set(of.clusters))
     low, high = draws.interval(rows, lambda sums: sums[:, 0] / sums[:, 1]) or (-1.0, 1.0)
     if high - low < _SURELY:
         # No draw differs, which is no certainty: so many sessions without a difference leave that much open.
-        low, high = (difference + end for end in paired_rates_interval(0, 0, len(set(of.clusters))))
+        low, high = (difference + end for end in paired_rates_interval(0, 0, sessions))
+    elif sessions > 1:
+        low, high = (difference + (end - difference) * few_clusters(sessions) for end in (low, high))
 
-    _, only_a, only_b, _ = of.table()
-    counts_low, counts_high = paired_rates_interval(only_a, only_b, n)
+    table = of.table()
+    counts_low, counts_high = paired_rates_interval(table.only_a, table.only_b, n)
     return difference, max(-1.0, min(low, counts_low)), min(1.0, max(high, counts_high))
 
 

@@ -6,17 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import compress
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from ..cases import Case
 from ..errors import NotDecidable
 from ..runs import Reading, Run, cases_hash
-
-HELD: Final = "held"
-"""The subject of whether the turn is held at all; every other subject is a fault."""
-
-MOST_ERRORS: Final = 0.01
-"""Of the questions: with more of them without a readable answer nothing is compared."""
+from ..scoring.scorable import HELD, check_failures, check_scorable
 
 Unread: TypeAlias = Literal["left out", "for a", "for b"]
 """What becomes of questions without a readable answer: left out, or counted as right for one run and wrong for the other."""
@@ -57,6 +52,8 @@ class Right(NamedTuple):
     """
 
     clusters: list[str]
+    truth: list[bool]
+    """Whether the label has the subject."""
     a: list[float]
     b: list[float]
 
@@ -65,15 +62,37 @@ class Right(NamedTuple):
         Give the cases that count.
         """
         return Right(
-            list(compress(self.clusters, counted)), list(compress(self.a, counted)), list(compress(self.b, counted))
+            list(compress(self.clusters, counted)),
+            list(compress(self.truth, counted)),
+            list(compress(self.a, counted)),
+            list(compress(self.b, counted)),
         )
 
-    def table(self) -> tuple[int, int, int, int]:
+    def table(self) -> Table:
         """
-        Count the cases that both got right, only A, only B, neither, by the majority of repeats; a tie is not right.
+        Count the cases that each run got right by the majority of its repeats.
         """
-        won = [(a > 0.5, b > 0.5) for a, b in zip(self.a, self.b, strict=True)]
-        return won.count((True, True)), won.count((True, False)), won.count((False, True)), won.count((False, False))
+        told = [(a > 0.5, b > 0.5) for a, b in zip(self.a, self.b, strict=True) if 0.5 not in (a, b)]
+        return Table(
+            both=told.count((True, True)),
+            only_a=told.count((True, False)),
+            only_b=told.count((False, True)),
+            neither=told.count((False, False)),
+            tied=len(self.a) - len(told),
+        )
+
+
+class Table(NamedTuple):
+    """
+    Cases, by who was right.
+    """
+
+    both: int
+    only_a: int
+    only_b: int
+    neither: int
+    tied: int
+    """As often right as wrong in one of the runs: nobody's loss."""
 
 
 class Matched(NamedTuple):
@@ -86,6 +105,8 @@ class Matched(NamedTuple):
     left_out: int
     subjects: tuple[str, ...]
     """`held`, then the faults that both rubrics know."""
+    repeats: int
+    """The first ones of each run, as many as both have."""
     a: dict[str, list[Reading]]
     """By case id."""
     b: dict[str, list[Reading]]
@@ -122,13 +143,14 @@ def match(a: Run, b: Run, *, sure_only: bool = False) -> Matched:
         raise NotDecidable(f"{a.folder}: no {'sure ' if sure_only else ''}labelled case in it: nothing can be compared")
 
     wanted = {case.id for case in cases}
+    repeats = min(a.manifest.repeats, b.manifest.repeats)
     compared: list[dict[str, list[Reading]]] = []
     for run in (a, b):
-        readings = run.readings()
-        _check_answered(run, readings)
+        readings = [reading for reading in run.readings() if reading.repeat < repeats]
+        check_scorable(run, readings)
         compared.append(_by_case(readings, wanted))
-        _check_answered(run, [reading for each in compared[-1].values() for reading in each])
-    return Matched(cases, len(a.cases) - len(cases), _subjects(a, b, cases, compared), *compared)
+        check_failures(run, [reading for each in compared[-1].values() for reading in each], "compared questions")
+    return Matched(cases, len(a.cases) - len(cases), _subjects(a, b, cases, compared), repeats, *compared)
 
 
 def right(pairs: Sequence[Pair], unread: Unread = "left out") -> Right:
@@ -136,12 +158,13 @@ def right(pairs: Sequence[Pair], unread: Unread = "left out") -> Right:
     Give how right both runs were on each case; cases that one of them has no readable answer for are left out, or filled in.
     """
     fill_a, fill_b = {"left out": (None, None), "for a": (1, 0), "for b": (0, 1)}[unread]
-    found = Right([], [], [])
+    found = Right([], [], [], [])
     for pair in pairs:
         a, b = _right(pair.a, pair.truth, fill_a), _right(pair.b, pair.truth, fill_b)
         if a is None or b is None:
             continue
         found.clusters.append(pair.cluster)
+        found.truth.append(pair.truth)
         found.a.append(a)
         found.b.append(b)
     return found
@@ -201,17 +224,6 @@ def _subjects(a: Run, b: Run, cases: Sequence[Case], readings: Sequence[dict[str
             f"the rubrics differ in their faults: {fault!r} stands in the {where}, and only {knows} knows it"
         )
     return HELD, *(fault for fault in a.manifest.faults if fault in b.manifest.faults)
-
-
-def _check_answered(run: Run, readings: Sequence[Reading]) -> None:
-    missing, asked = _unread(readings), len(readings)
-    if missing <= MOST_ERRORS * asked:
-        return
-
-    share = f"{missing} of {asked} questions ({missing / asked:.1%})"
-    raise NotDecidable(
-        f"{run.folder}: {share} have no readable answer: above {MOST_ERRORS:.0%} nothing is compared; ask them again"
-    )
 
 
 def _unread(readings: Sequence[Reading]) -> int:

@@ -48,9 +48,19 @@ def _arms(comparison: Comparison) -> list[str]:
     unread = comparison.a.unread + comparison.b.unread
     if unread:
         lines.append(f"without a readable answer: {comparison.a.unread} questions in A, {comparison.b.unread} in B")
-    ties = comparison.held.ties_a + comparison.held.ties_b
-    if ties:
-        lines.append(f"as often right as wrong over repeats, and counted as wrong: {ties}")
+    return [*lines, *repeats_notes(comparison)]
+
+
+def repeats_notes(comparison: Comparison) -> list[str]:
+    """
+    Say which repeats count, and how many cases are tied, where that is not plain.
+    """
+    lines: list[str] = []
+    if comparison.a.repeats != comparison.b.repeats:
+        count = f"{comparison.repeats} repeats" if comparison.repeats > 1 else "one"
+        lines.append(f"of each question only the first {count} of both runs")
+    if comparison.held.tied:
+        lines.append(f"as often right as wrong over repeats, and in none of the counts: {comparison.held.tied} cases")
     return lines
 
 

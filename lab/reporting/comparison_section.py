@@ -10,6 +10,7 @@ from decimal import Decimal
 from ...costing.screen import money
 from ..comparing.compare import POWER, Comparison, Difference, Paired
 from ..comparing.price_of_asking import Ratio
+from ..comparing.text import repeats_notes
 from ..scoring.text import UNKNOWN
 from .document import Block, Plot, Prose, Section, Table
 from .report import Compared
@@ -36,6 +37,8 @@ def _compared(each: Compared, found: Comparison) -> Iterator[Block]:
     yield Prose(
         f"{found.cases} labelled cases of the {found.split} split in {found.sessions} sessions{left_out}. {_could_show(found.held)}"
     )
+    for note in repeats_notes(found):
+        yield Prose(f"{note[0].upper()}{note[1:]}.")
     yield Plot(f"difference-{b}", f"Accuracy, {b} less {a}, with 95 % intervals")
     yield Table(
         "Cases that each got right",

@@ -13,6 +13,7 @@ from ..comparing.pairing import match
 from ..errors import LabError, NotDecidable
 from ..runs import Manifest, Reading, Run
 from ..scoring.marks import HELD, Judged
+from ..scoring.scorable import outcome_of
 from ..scoring.score import Score, score
 from ..scoring.score import as_json as score_as_json
 from .disagreements import Disagreement, disagreements, judged_of, readings_by_case
@@ -205,17 +206,9 @@ def _confusion(judged: Sequence[Judged], faults: Sequence[str]) -> Confusion:
 def _failure(reading: Reading) -> Failure | None:
     if reading.verdict is not None:
         return None
-    answer = reading.answer
-    if answer is None:
-        return Failure(reading.case.id, reading.repeat + 1, "unanswered", "")
-    unreadable = answer.outcome == "answered"
-    detail = answer.text[:2000] if unreadable else answer.detail
-    return Failure(
-        reading.case.id,
-        reading.repeat + 1,
-        "unreadable" if unreadable else answer.outcome,
-        plain(detail)[:300],
-    )
+    answer, outcome = reading.answer, outcome_of(reading)
+    detail = "" if answer is None else answer.text[:2000] if outcome == "unreadable" else answer.detail
+    return Failure(reading.case.id, reading.repeat + 1, outcome, plain(detail)[:300])
 
 
 def _compared(baseline: Arm, arm: Arm, a: Run, b: Run, margin: float, seed: int) -> Compared:

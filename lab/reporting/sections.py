@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from ...costing.screen import money
 from ..scoring.marks import Marks, Rate
 from ..scoring.score import Figures, Score
-from ..scoring.text import INTERVALS_NOTE, UNKNOWN, between, percent, why_unknown, with_intervals
+from ..scoring.text import INTERVALS_NOTE, UNKNOWN, base_rate_note, between, percent, why_unknown, with_intervals
 from .comparison_section import comparison_section
 from .document import Block, Plot, Prose, Section, Table
 from .report import Arm, Report
@@ -110,6 +110,8 @@ def _figures(of: Report) -> Iterator[Block]:
     yield Plot("marks-all", f"Figures with 95 % intervals, {ALL}")
     yield Plot("marks-sure", f"Figures with 95 % intervals, {SURE}")
     for _, score, begin in _scored(of):
+        for note in base_rate_note(score):
+            yield Prose(f"{begin}{note}.")
         yield from _marks_tables(f"{begin}{ALL}", score.labelled)
         if score.sure is None:
             yield Prose(f"{begin}{SURE}: none.")

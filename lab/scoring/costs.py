@@ -10,7 +10,9 @@ from typing import NamedTuple
 
 from ...costing.usage import read_usage, total
 from .. import statistics
-from ..runs import Answered
+from ..asking.spending import Paid, paid_for
+from ..errors import LabError
+from ..runs import Answered, Run
 from .marks import Marks
 
 
@@ -41,16 +43,17 @@ class Latency(NamedTuple):
 
 class Costs(NamedTuple):
     """
-    US dollars. A mean is of the answers whose cost is known, and None where none is.
+    US dollars. A mean is over the answers whose cost is known, and None where none is.
     """
 
     known: int
     """Answers."""
     unknown: int
+    """Answers, or calls where these are more."""
     usd: Decimal | None
-    """Of the known ones together."""
+    """All that is known to be paid, for questions that failed and were asked again too."""
     usd_per_case: Decimal | None
-    """To judge a case once."""
+    """To judge a case once, what failed included."""
     usd_per_true_catch: Decimal | None
     """On these cases, of which more or fewer have a fault than turns in real use."""
     usd_per_true_catch_in_use: Decimal | None
@@ -81,19 +84,39 @@ def latency_of(answers: Sequence[Answered]) -> Latency:
     return Latency(len(times), p50, p95)
 
 
-def costs_of(answers: Sequence[Answered], held: Marks) -> Costs:
+def spent_on(run: Run) -> Paid:
+    """
+    Give what was paid for a run: by its ledger, or by its answers where it has none. Raises `LabError`.
+    """
+    from ...costing.database import FILE_NAME
+    from ...costing.ledger import Ledger
+    from ...costing.opening import open_ledger_store
+    from ...costing.store import StoreError
+
+    costs = [answer.cost_usd for answer in run.answers.values()]
+    known = [cost for cost in costs if cost is not None]
+    paid = Paid(sum(known, Decimal(0)), len(costs) - len(known))
+    if not (run.folder / FILE_NAME).exists():
+        return paid
+    try:
+        with open_ledger_store(run.folder) as store:
+            calls = paid_for(Ledger(store).calls())
+    except StoreError as error:
+        raise LabError(f"{run.folder / FILE_NAME}: {error}") from None
+    return Paid(max(paid.usd, calls.usd), max(paid.unknown, calls.unknown))
+
+
+def costs_of(spent: Paid, answers: Sequence[Answered], held: Marks) -> Costs:
     """
     Give what was paid, and for what.
     """
-    known = [answer.cost_usd for answer in answers if answer.cost_usd is not None]
-    unknown = len(answers) - len(known)
+    known = sum(answer.cost_usd is not None for answer in answers)
     if not known:
-        return Costs(0, unknown, None, None, None, None)
-    usd = sum(known, Decimal(0))
-    each = usd / len(known)
+        return Costs(0, spent.unknown, spent.usd or None, None, None, None)
+    each = spent.usd / known
     catches = held.tp / max(1, held.support + held.others)
     in_use = held.base_rate.value * (held.recall.value or 0.0) if held.base_rate else 0.0
-    return Costs(len(known), unknown, usd, _cents(each), _per(each, catches), _per(each, in_use))
+    return Costs(known, spent.unknown, spent.usd, _cents(each), _per(each, catches), _per(each, in_use))
 
 
 def _per(each: Decimal, share: float) -> Decimal | None:

@@ -6,18 +6,14 @@ A case asked several times counts once: what was named in two of three repeats i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from .. import statistics
 from ..cases import Case
 from ..statistics import Interval, Resamples
-
-HELD: Final = "held"
-"""Beside the faults' names: whether any fault is named, whichever."""
-
-ENOUGH_RANDOM: Final = 30
-"""Labelled turns drawn blindly from which a base rate may be told."""
+from .base_rates import BaseRate, BaseRates, is_in
+from .scorable import HELD as HELD
 
 
 class Judged(NamedTuple):
@@ -61,18 +57,6 @@ class Rate(NamedTuple):
     """Over sessions, whose turns resemble each other; None also where there is only one session."""
 
 
-class BaseRate(NamedTuple):
-    """
-    How often a fault is met in real use.
-    """
-
-    value: float
-    source: str
-    """`given`, or the random sample of the run."""
-    wilson: Interval | None
-    """Of a random sample."""
-
-
 class Marks(NamedTuple):
     """
     All that is known of one fault, or of `held`.
@@ -99,13 +83,6 @@ class Marks(NamedTuple):
     """Over sessions; where the base rate comes from the run's own random sample, with what is uncertain about that."""
 
 
-def is_in(fault: str, faults: Sequence[str] | frozenset[str]) -> bool:
-    """
-    Say whether a fault is among those, or whether there is any where it is `held`.
-    """
-    return bool(faults) if fault == HELD else fault in faults
-
-
 def resamples_of(judged: Sequence[Judged], seed: int) -> Resamples:
     """
     Draw the sessions of these cases again and again.
@@ -123,7 +100,7 @@ def rate_of(hits: Sequence[float], out_of: Sequence[float], resamples: Resamples
     return Rate(up / down, up, down, statistics.wilson(up, down), resamples.rate(hits, out_of))
 
 
-def marks(judged: Sequence[Judged], fault: str, resamples: Resamples, rates: Mapping[str, float]) -> Marks:
+def marks(judged: Sequence[Judged], fault: str, resamples: Resamples, rates: BaseRates, seed: int) -> Marks:
     """
     Compare what was named with the labels, case by case; every case has labels.
 
@@ -144,11 +121,11 @@ def marks(judged: Sequence[Judged], fault: str, resamples: Resamples, rates: Map
         f1 = f1._replace(wilson=statistics.f1_wilson(tp, fp, max(0.0, support - tp)))
     recall = rate_of(hits, has, resamples)
     false_alarms = rate_of(wrong, lacks, resamples)
-    base = _base_rate(judged, fault, rates)
+    base = rates.of(fault)
     in_use = statistics.reweighted_precision(recall.value, false_alarms.value, base.value) if base and both else None
-    spread = _in_use(judged, fault, resamples, rates) if in_use is not None else None
-    if spread is None and in_use is not None and base is not None:
-        spread = _corners(recall, false_alarms, base)
+    spread: Interval | None = None
+    if in_use is not None and base is not None:
+        spread = _in_use(judged, fault, base, rates, seed) or _corners(recall, false_alarms, base)
     return Marks(
         fault,
         tp,
@@ -167,37 +144,33 @@ def marks(judged: Sequence[Judged], fault: str, resamples: Resamples, rates: Map
     )
 
 
-def _base_rate(judged: Sequence[Judged], fault: str, rates: Mapping[str, float]) -> BaseRate | None:
-    if fault in rates:
-        return BaseRate(rates[fault], "given", None)
-    drawn = [one.has(fault) for one in judged if one.case.sample == "random"]
-    # A fault that the sample does not hold is rare, not absent: a base rate of 0 would make every precision 0.
-    if len(drawn) < ENOUGH_RANDOM or not any(drawn):
-        return None
-    interval = statistics.wilson(sum(drawn), len(drawn))
-    return BaseRate(sum(drawn) / len(drawn), f"random sample of {len(drawn)}", interval)
-
-
-def _in_use(judged: Sequence[Judged], fault: str, resamples: Resamples, rates: Mapping[str, float]) -> Interval | None:
+def _in_use(judged: Sequence[Judged], fault: str, base: BaseRate, rates: BaseRates, seed: int) -> Interval | None:
+    """
+    Resample the cases and the random sample together: they may be of the same sessions, or of others.
+    """
     rows = [
         [
             one.share(fault) * one.has(fault),
             float(one.has(fault)),
             one.share(fault) * (not one.has(fault)),
             float(not one.has(fault)),
-            float(one.case.sample == "random" and one.has(fault)),
-            float(one.case.sample == "random"),
+            0.0,
+            0.0,
         ]
         for one in judged
     ]
-    given = rates.get(fault)
+    clusters = [one.case.cluster for one in judged]
+    is_drawn = fault not in rates.given
+    if is_drawn:
+        rows += [[0.0, 0.0, 0.0, 0.0, float(is_in(fault, case.labels or ())), 1.0] for case in rates.drawn]
+        clusters += [case.cluster for case in rates.drawn]
 
     def precision(sums: statistics.Array) -> statistics.Array:
         recall, false_alarms = sums[:, 0] / sums[:, 1], sums[:, 2] / sums[:, 3]
-        base = sums[:, 4] / sums[:, 5] if given is None else given
-        return recall * base / (recall * base + false_alarms * (1 - base))
+        rate = sums[:, 4] / sums[:, 5] if is_drawn else base.value
+        return recall * rate / (recall * rate + false_alarms * (1 - rate))
 
-    found = resamples.interval(rows, precision)
+    found = Resamples(clusters, seed=seed).interval(rows, precision)
     return found if found and found.high - found.low > 1e-12 else None
 
 

@@ -8,19 +8,17 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from itertools import groupby
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
-from ...costing.screen import one_line
 from .. import statistics
 from ..errors import NotDecidable
 from ..runs import Reading, Run
 from ..statistics import Resamples
-from .costs import Costs, Latency, Tokens, costs_of, latency_of, tokens_of
+from .base_rates import BaseRates, base_rates_of
+from .costs import Costs, Latency, Tokens, costs_of, latency_of, spent_on, tokens_of
 from .marks import HELD, Judged, Marks, Rate, marks, rate_of, resamples_of
 from .reply_lengths import Lengths, lengths_of
-
-MOST_FAILED: Final = 0.01
-"""Of the questions: failures are not spread by chance, and what the judge would have said of them is unknown."""
+from .scorable import check_scorable, outcome_of
 
 
 class Counts(NamedTuple):
@@ -40,6 +38,10 @@ class Counts(NamedTuple):
     """Cases."""
     unread: int
     """Labelled cases without a single readable answer: in no figure below."""
+    random: int
+    """Cases that were drawn blindly."""
+    random_unlabelled: int
+    """Of these: one is enough, and no base rate can be told from the others."""
 
     @property
     def failed(self) -> int:
@@ -120,19 +122,20 @@ def score(run: Run, *, rates: Mapping[str, float] | None = None, seed: int = 0) 
     """
     Work out the score; `rates` are base rates by fault or `held`, in place of those of the run's own random sample.
 
-    Raises `NotDecidable` where more than 1 % of the questions have no verdict, or no case has labels.
+    Raises `NotDecidable` where no case has labels, and what `check_scorable` raises.
     """
     readings = run.readings()
     judged = _judged(readings)
     labelled = [one for one in judged if one.case.labels is not None]
-    counts = _counts(run, readings, labelled)
-    _check_failures(run, readings, counts)
+    bases = base_rates_of(run.cases, rates or {})
+    counts = _counts(run, readings, labelled, bases)
+    check_scorable(run, readings)
     if not labelled:
         raise NotDecidable(f"{run.folder}: no score: none of its {counts.cases} cases has labels")
 
     manifest = run.manifest
     sure = [one for one in labelled if one.case.is_sure]
-    figures = _figures(run, labelled, rates or {}, seed)
+    figures = _figures(run, labelled, bases, seed)
     answers = [reading.answer for reading in readings if reading.answer]
     return Score(
         manifest.judge or manifest.model,
@@ -146,14 +149,14 @@ def score(run: Run, *, rates: Mapping[str, float] | None = None, seed: int = 0) 
         seed,
         counts,
         figures,
-        _figures(run, sure, rates or {}, seed) if sure else None,
+        _figures(run, sure, bases, seed) if sure else None,
         _trust(labelled, seed),
         _flips(judged, manifest.faults, seed),
         _grounding(readings, seed),
         lengths_of(judged, seed),
         tokens_of(answers),
         latency_of(answers),
-        costs_of(answers, figures.held),
+        costs_of(spent_on(run), answers, figures.held),
     )
 
 
@@ -183,8 +186,8 @@ def _judged(readings: Sequence[Reading]) -> list[Judged]:
     return judged
 
 
-def _counts(run: Run, readings: Sequence[Reading], labelled: Sequence[Judged]) -> Counts:
-    came = Counter(map(_outcome, readings))
+def _counts(run: Run, readings: Sequence[Reading], labelled: Sequence[Judged], bases: BaseRates) -> Counts:
+    came = Counter(map(outcome_of, readings))
     unlabelled = sum(case.labels is None for case in run.cases)
     return Counts(
         cases=len(run.cases),
@@ -196,35 +199,12 @@ def _counts(run: Run, readings: Sequence[Reading], labelled: Sequence[Judged]) -
         unanswered=came["unanswered"],
         unlabelled=unlabelled,
         unread=len(run.cases) - unlabelled - len(labelled),
+        random=len(bases.drawn),
+        random_unlabelled=bases.unlabelled,
     )
 
 
-def _outcome(reading: Reading) -> str:
-    if reading.verdict is not None:
-        return "readable"
-    if reading.answer is None:
-        return "unanswered"
-    return "unreadable" if reading.answer.outcome == "answered" else reading.answer.outcome
-
-
-def _check_failures(run: Run, readings: Sequence[Reading], counts: Counts) -> None:
-    if counts.failed <= MOST_FAILED * counts.questions:
-        return
-    failed = [reading for reading in readings if reading.verdict is None]
-    kinds = Counter(map(_outcome, failed)).most_common()
-    details = Counter(
-        one_line(reading.answer.detail) for reading in failed if reading.answer and reading.answer.detail.strip()
-    )
-    commonest = f"; most often: {details.most_common(1)[0][0][:160]}" if details else ""
-    raise NotDecidable(
-        f"{run.folder}: no score: {counts.failed:,} of {counts.questions:,} questions have no verdict "
-        f"({counts.failed / counts.questions:.1%}, at most 1 % may): "
-        + ", ".join(f"{count:,} {kind}" for kind, count in kinds)
-        + commonest
-    )
-
-
-def _figures(run: Run, judged: Sequence[Judged], rates: Mapping[str, float], seed: int) -> Figures:
+def _figures(run: Run, judged: Sequence[Judged], bases: BaseRates, seed: int) -> Figures:
     resamples = resamples_of(judged, seed)
     repeats = run.manifest.repeats
     whole = [sum(one.rightly(HELD)) for one in judged if len(one.named) == repeats]
@@ -233,8 +213,8 @@ def _figures(run: Run, judged: Sequence[Judged], rates: Mapping[str, float], see
         len(judged),
         sum(not one.case.labels for one in judged),
         resamples.clusters,
-        marks(judged, HELD, resamples, rates),
-        tuple(marks(judged, fault, resamples, rates) for fault in run.manifest.faults),
+        marks(judged, HELD, resamples, bases, seed),
+        tuple(marks(judged, fault, resamples, bases, seed) for fault in run.manifest.faults),
         tuple(chance for chance in chances if chance is not None),
         len(whole),
     )

@@ -90,8 +90,19 @@ def _head(score: Score) -> list[str]:
         f"cases: {one_line(score.cases_file)}, {score.split} split: {counts.cases:,}, each asked {_times(score.repeats)}",
         ", ".join(came),
         *([f"left out of the figures beside the labels: {', '.join(left_out)}"] if left_out else []),
+        *base_rate_note(score),
         INTERVALS_NOTE,
     ]
+
+
+def base_rate_note(score: Score) -> list[str]:
+    """
+    Say why the random sample tells no base rate, where labels are all that it lacks.
+    """
+    counts = score.counts
+    if not counts.random_unlabelled:
+        return []
+    return [f"base rates: {UNKNOWN} ({counts.random_unlabelled:,} of {counts.random:,} random cases have no label)"]
 
 
 def _some(count: int, what: str) -> list[str]:

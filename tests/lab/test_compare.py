@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from turngate.judge.settings import JudgeSettings
 from turngate.lab.cases import Case, new_case
 from turngate.lab.commands import compare as command
-from turngate.lab.comparing.compare import Comparison, as_json, compare
+from turngate.lab.comparing.compare import Comparison, Difference, Paired, as_json, compare
 from turngate.lab.comparing.paired_rates import paired_rates_interval
 from turngate.lab.comparing.text import compare_text
 from turngate.lab.errors import NotDecidable
@@ -113,7 +113,8 @@ def test_the_figures_are_those_of_a_hand_made_table() -> None:
         pytest.param([20], [20], 0.02, "equal within the margin", id="right-on-the-same-cases-with-a-margin"),
         pytest.param([20], [21], 0.0, "not decidable", id="as-good-on-other-cases"),
         pytest.param([20], [21], 0.02, "not decidable", id="too-few-cases-for-the-margin"),
-        pytest.param([20], [21], 0.1, "equal within the margin", id="enough-cases-for-the-margin"),
+        pytest.param([20], [21], 0.1, "not decidable", id="enough-cases-for-accuracy-and-too-few-for-its-parts"),
+        pytest.param([20], [21], 0.2, "equal within the margin", id="enough-cases-for-the-margin"),
         pytest.param(range(5), [], 0.0, "not decidable", id="five-of-five-are-not-yet-significant"),
         pytest.param(range(6), [], 0.0, "better", id="six-of-six-are"),
     ],
@@ -169,20 +170,93 @@ def test_holm_counts_the_faults() -> None:
     assert found.verdict == "not decidable"
 
 
-def test_repeats_count_by_their_majority_and_ties_are_told() -> None:
+def test_a_tie_is_nobodys_loss() -> None:
     """
-    Two right of two, one of two and none of two are the shares 1, 0.5 and 0; one of two is not right.
+    Two right of two, one of two and none of two are the shares 1, 0.5 and 0; one of two stands in none of the counts.
     """
     cases = cases_of([CLAIM, CLAIM, CLAIM, CLEAN])
     a = run_of([CLAIM, CLAIM, CLAIM, CLEAN, CLEAN, CLEAN, CLEAN, CLEAN], cases, repeats=2)
-    b = run_of([CLAIM, CLAIM, CLAIM, CLEAN], cases)
+    b = run_of([CLAIM, CLAIM, CLAIM, CLAIM, CLAIM, CLAIM, CLEAN, CLEAN], cases, repeats=2)
 
-    held = compare(a, b).held
+    found = compare(a, b)
 
-    assert (held.both, held.only_a, held.only_b, held.neither) == (2, 0, 2, 0)
-    assert (held.ties_a, held.ties_b) == (1, 0)
-    assert held.accuracy.a == pytest.approx((1 + 0.5 + 0 + 1) / 4)
-    assert held.accuracy.b == pytest.approx(4 / 4)
+    assert found.held[3:8] == (2, 0, 1, 0, 1)
+    assert found.held.accuracy.a == pytest.approx((1 + 0.5 + 0 + 1) / 4)
+    assert found.held.accuracy.b == pytest.approx(4 / 4)
+    assert "as often right as wrong over repeats, and in none of the counts: 1 cases" in compare_text(found)
+
+
+@pytest.mark.parametrize("swapped", [False, True], ids=["more-in-a", "more-in-b"])
+def test_the_same_judge_asked_more_often_is_no_other_judge(swapped: bool) -> None:
+    """
+    Its second answers are wrong on every third case; of a question that the other run asked once only the first one counts.
+    """
+    once = judged([0])
+    twice = [each for n, said in enumerate(once) for each in (said, said if n % 3 else (CLEAN if said else CLAIM))]
+    runs = [run_of(once), run_of(twice, repeats=2)]
+
+    found = compare(*(runs[::-1] if swapped else runs))
+
+    assert (found.verdict, found.repeats) == ("equal within the margin", 1)
+    assert "of each question only the first one of both runs" in compare_text(found)
+
+
+def test_a_margin_bounds_recall_and_clean_turns_too() -> None:
+    """
+    B holds every clean turn, which are six of a hundred: the accuracy is that of A within the margin, and the gate useless.
+    """
+    labels = [*[CLAIM] * 94, *[CLEAN] * 6]
+    a = run_of(judged([0, 1, 2, 3], labels), cases_of(labels))
+    b = run_of(judged(range(94, 100), labels), cases_of(labels))
+
+    found = compare(a, b, margin=0.2)
+
+    assert found.held.accuracy.low is not None
+    assert found.held.accuracy.low > -0.2
+    assert (found.verdict, "clean turns let through [-1.000" in found.why) == ("not decidable", True)
+
+
+def test_a_gain_that_a_kind_of_turn_pays_for_is_not_better() -> None:
+    """
+    Thirty faulty turns more are held, and all eight clean ones.
+    """
+    labels = [*[CLAIM] * 92, *[CLEAN] * 8]
+    a = run_of(judged(range(30), labels), cases_of(labels))
+
+    assert compare(a, run_of(judged([], labels), cases_of(labels))).verdict == "better"
+    assert compare(a, run_of(judged(range(92, 100), labels), cases_of(labels))).verdict == "not decidable"
+
+
+def test_one_kind_of_turn_alone_decides_nothing() -> None:
+    """
+    On clean turns alone a judge that never holds is the best.
+    """
+    labels = [CLEAN] * 60
+    found = compare(run_of(judged(range(20), labels), cases_of(labels)), run_of(judged([], labels), cases_of(labels)))
+
+    assert (found.verdict, "recall cannot be told" in found.why) == ("not decidable", True)
+
+
+def test_a_few_cases_decide_nothing() -> None:
+    """
+    Nine on which both were right or wrong alike prove no equality; ten do.
+    """
+    for count, verdict in ((9, "not decidable"), (10, "equal within the margin")):
+        run = run_of(judged([0], LABELS[:count]), cases_of(LABELS[:count]))
+        assert compare(run, run).verdict == verdict
+
+
+def test_losses_in_one_session_are_not_worse() -> None:
+    """
+    Twelve losses are significant by themselves, and of one session among six they are one loss.
+    """
+    cases = [case.model_copy(update={"session": f"s{n // 10}"}) for n, case in enumerate(cases_of(LABELS))]
+    a, b = run_of(judged([59]), cases), run_of(judged([*range(12), 59]), cases)
+
+    found = compare(a, b)
+
+    assert found.held.p < 0.001
+    assert found.verdict == "not decidable"
 
 
 def test_other_cases_cannot_be_compared() -> None:
@@ -224,7 +298,10 @@ def test_errors_above_one_in_a_hundred_forbid_a_comparison(broken: str) -> None:
     torn: list[Said] = [None, *judged([0])[1:]]
     runs = [run_of(torn if name == broken else judged([0]), name=name) for name in "ab"]
 
-    with pytest.raises(NotDecidable, match=rf"^{broken}: 1 of 60 questions \(1.7%\) have no readable answer: above 1%"):
+    with pytest.raises(
+        NotDecidable,
+        match=rf"^{broken}: no score: 1 of 60 questions have no verdict \(1.7%",
+    ):
         compare(*runs)
 
 
@@ -362,6 +439,10 @@ def compared(a: Run, b: Run) -> Comparison | None:
         return None
 
 
+def _differences(of: Paired) -> tuple[Difference, ...]:
+    return of.accuracy, of.recall, of.precision, of.false_blocks
+
+
 @given(said_a=SAID, said_b=SAID, labels=SAID)
 def test_swapping_the_runs_turns_every_sign(
     said_a: list[list[str]], said_b: list[list[str]], labels: list[list[str]]
@@ -377,7 +458,7 @@ def test_swapping_the_runs_turns_every_sign(
 
     for one, other in zip((there.held, *there.faults), (back.held, *back.faults), strict=True):
         assert (one.only_a, one.only_b, one.p, one.p_holm) == (other.only_b, other.only_a, other.p, other.p_holm)
-        for x, y in zip(one[11:15], other[11:15], strict=True):
+        for x, y in zip(_differences(one), _differences(other), strict=True):
             negated = [None if value is None else -value for value in (y.difference, y.high, y.low)]
             assert [x.difference, x.low, x.high] == [pytest.approx(value, abs=1e-9) for value in negated]
     assert not (there.verdict == back.verdict == "better")
@@ -481,7 +562,7 @@ def test_the_text_tells_figures_rule_and_verdict(tmp_path: Path, capsys: pytest.
     assert "+0.150 [+0.0" in text
     assert "cost                unknown  unknown  unknown" in text
     assert "show a difference of 0." in text
-    assert "Worse: the interval is below 0, or p < 0.05 against B" in " ".join(text.split())
+    assert "Worse: the interval of accuracy is below 0 and p < 0.05" in " ".join(text.split())
     assert text.splitlines()[-1].startswith("B is better: accuracy of holding +0.150")
 
 
@@ -526,16 +607,16 @@ def test_runs_that_cannot_be_compared_are_not_looked_at(tmp_path: Path) -> None:
     a = kept(tmp_path / "a", judged([0]), "test")
     b = kept(tmp_path / "b", [None, None, *judged([0])[2:]], "test")
 
-    with pytest.raises(NotDecidable, match="no readable answer"):
+    with pytest.raises(NotDecidable, match="2 of 60 questions have no verdict"):
         run_command(tmp_path, a, b)
     assert not (tmp_path / "state").exists()
 
 
-@pytest.mark.parametrize("margin", ["-0.1", "1", "nan", "two"])
+@pytest.mark.parametrize("margin", ["-0.1", "0.21", "1", "nan", "two"])
 def test_a_margin_is_a_share(margin: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """
     Anything else is refused in one line.
     """
     with pytest.raises(SystemExit, match="2"):
         run_command(tmp_path, "a", "b", f"--margin={margin}")
-    assert "is no share from 0 to below 1" in capsys.readouterr().err
+    assert "is no share from 0 to 0.2" in capsys.readouterr().err

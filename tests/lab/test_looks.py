@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from turngate.lab.cases import Case, new_case
 from turngate.lab.errors import LabError
-from turngate.lab.looks import LOOKS, looks_before, note_look
+from turngate.lab.looks import LOOKS, looks_before, note_look, seen_as_test
 from turngate.lab.runs import Answered, Manifest, Run, cases_hash
 from turngate.rubric.turn import Turn
 
@@ -155,6 +155,19 @@ def test_what_was_seen_first_is_not_spoilt_by_what_came_later(environ: dict[str,
     assert len(looks_before(environ, [run_of("b")])) == 1
 
 
+def test_a_test_turn_moved_to_the_dev_split_is_told(environ: dict[str, str]) -> None:
+    """
+    Other turns are not; without a record, or a place for one, nothing is known.
+    """
+    dev = [*cases_of(2, split="dev"), new_case("x", Turn("Another", "Done."), labels=[])]
+    assert seen_as_test(environ, [run_of("b", dev)]) == 0
+    assert seen_as_test({"TURNGATE_STATE_DIR": "~nobody-of-that-name/x"}, [run_of("b", dev)]) == 0
+    note_look(environ, [run_of("a")], now=LATER)
+
+    assert seen_as_test(environ, [run_of("b", dev)]) == 2
+    assert seen_as_test(environ, [run_of("c")]) == 0
+
+
 def test_no_figure_is_shown_where_the_look_cannot_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """
     A file stands where the folder should be, or there is no place at all: one line says so.
@@ -178,11 +191,14 @@ def test_a_damaged_record_is_told_and_a_torn_end_is_not_a_look(environ: dict[str
     with path.open("a") as file:
         file.write('{"at": "2026-')
     assert note_look(environ, [run_of("b")]) == 2
+    with path.open("a") as file:
+        file.write('{"at": {}')
+    assert note_look(environ, [run_of("c")]) == 3
 
     with path.open("a") as file:
         file.write('{"at": 3}\n')
-    with pytest.raises(LabError, match=r"lab-looks.jsonl: line 4: at: expected a text"):
-        looks_before(environ, [run_of("c")])
+    with pytest.raises(LabError, match=r"lab-looks.jsonl: line 6: at: expected a text"):
+        looks_before(environ, [run_of("d")])
 
 
 @given(st.lists(st.sampled_from("abcd"), min_size=1, max_size=8))

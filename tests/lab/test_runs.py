@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from turngate.judge.settings import JudgeSettings
-from turngate.lab.cases import Case, new_case
+from turngate.lab.cases import Case, new_case, write_cases
 from turngate.lab.errors import LabError
-from turngate.lab.runs import ANSWERS, MANIFEST, Answered, Run, keep, open_run, questions, read_run
+from turngate.lab.runs import ANSWERS, MANIFEST, Answered, Run, cases_hash, keep, open_run, questions, read_run
+from turngate.lab.runs import CASES as CASES_FILE
 from turngate.rubric.library import load
 from turngate.rubric.turn import Turn
 
@@ -76,17 +77,96 @@ def test_a_line_that_a_crash_cut_off_is_asked_again(tmp_path: Path) -> None:
     assert set(read_run(tmp_path).answers) == {("a", 0), ("a", 1)}
 
 
-def test_a_damaged_line_is_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize("at_the_end", [False, True])
+def test_a_line_may_be_cut_off_anywhere(tmp_path: Path, at_the_end: bool) -> None:
+    """
+    Behind the brace of a part of it too; how many were is counted.
+    """
+    run = opened(tmp_path)
+    keep(run.folder, answer())
+    usage = answer("b").model_copy(update={"raw_usage": {"input_tokens": 3}}).model_dump_json()
+    with (tmp_path / ANSWERS).open("a") as file:
+        file.write(usage[: usage.index('"input_tokens":3}') + len('"input_tokens":3}')])
+    if not at_the_end:
+        keep(run.folder, answer(repeat=1))
+
+    read = read_run(tmp_path)
+    assert (len(read.answers), read.cut_off) == (1 if at_the_end else 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        pytest.param('{"case": "b"}', "repeat: missing", id="half"),
+        pytest.param("null", "", id="null"),
+        pytest.param("[]", "", id="list"),
+        pytest.param(answer().model_dump_json().replace('"0.0012"', "-5"), "cost_usd: expected an amount", id="minus"),
+        pytest.param(answer().model_dump_json().replace('"0.0012"', '"1e999999"'), "cost_usd: ", id="endless"),
+        pytest.param(answer().model_dump_json().replace('"0.0012"', '"1e-999999"'), "cost_usd: ", id="endless-below-0"),
+        pytest.param(answer().model_dump_json().replace('"0.0012"', '"NaN"'), "cost_usd: ", id="no-number"),
+    ],
+)
+def test_a_damaged_line_is_told(tmp_path: Path, line: str, told: str) -> None:
     """
     File, line and key.
     """
     run = opened(tmp_path)
     keep(run.folder, answer())
     with (tmp_path / ANSWERS).open("a") as file:
-        file.write('{"case": "b"}\n')
+        file.write(f"{line}\n")
 
-    with pytest.raises(LabError, match=r"answers.jsonl: line 2: repeat: missing"):
+    with pytest.raises(LabError, match=rf"answers.jsonl: line 2: {told}"):
         read_run(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param({"labels": []}, id="labels"),
+        pytest.param({"labels": None}, id="labels-taken-back"),
+        pytest.param({"confidence": "low"}, id="confidence"),
+        pytest.param({"disputed": True}, id="disputed"),
+        pytest.param({"sample": "random"}, id="sample"),
+        pytest.param({"session": "s"}, id="session"),
+        pytest.param({"split": "test"}, id="split"),
+    ],
+)
+def test_a_run_that_goes_on_takes_other_labels(tmp_path: Path, said: dict[str, object]) -> None:
+    """
+    The answers stay, for they are of the turns alone; how many cases changed is told, and the hash is another.
+    """
+    cases = [CASES[0].model_copy(update=said), CASES[1]]
+    before = opened(tmp_path)
+    keep(tmp_path, answer())
+
+    run = opened(tmp_path, cases)
+
+    assert (before.relabelled, run.relabelled, opened(tmp_path, cases).relabelled) == (0, 1, 0)
+    assert (run.cases, set(run.answers)) == (cases, {("a", 0)})
+    assert run.manifest.cases_hash == cases_hash(cases) != cases_hash(CASES)
+    assert run.manifest.split == cases[0].split
+    assert run.manifest.created_at == before.manifest.created_at
+
+
+def test_nobody_has_said_is_not_clean() -> None:
+    """
+    Nor has it the same hash.
+    """
+    clean, unsaid = (new_case("a", Turn("x", "y"), labels=labels) for labels in ([], None))
+
+    assert cases_hash([clean]) != cases_hash([unsaid])
+
+
+def test_cases_that_were_changed_in_the_folder_are_told(tmp_path: Path) -> None:
+    """
+    Until the run goes on with its own ones.
+    """
+    opened(tmp_path)
+    write_cases(tmp_path / CASES_FILE, [CASES[0].model_copy(update={"labels": []}), CASES[1]])
+
+    with pytest.raises(LabError, match=r"cases.jsonl: was changed since"):
+        read_run(tmp_path)
+    assert opened(tmp_path).cases == CASES
 
 
 def test_a_run_goes_on_with_more_repeats(tmp_path: Path) -> None:
@@ -105,7 +185,7 @@ def test_a_folder_holds_one_run(tmp_path: Path) -> None:
     """
     opened(tmp_path)
 
-    with pytest.raises(LabError, match="holds another run: cases_hash is"):
+    with pytest.raises(LabError, match="holds another run: its cases have other ids or turns"):
         opened(tmp_path, CASES[:1])
     with pytest.raises(LabError, match="holds another run: model is 'claude-sonnet-5-5', asked for is 'other'"):
         opened(tmp_path, settings=JudgeSettings(model="other"))

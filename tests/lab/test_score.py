@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turngate.lab.cases import Case
-from turngate.lab.errors import NotDecidable
+from turngate.lab.errors import LabError, NotDecidable
 from turngate.lab.runs import Answered
 from turngate.lab.scoring.score import as_json, score
 from turngate.lab.scoring.text import score_text
@@ -182,6 +182,31 @@ def test_unlabelled_cases_are_left_out_and_counted() -> None:
     assert (found.counts.cases, found.counts.unlabelled, found.labelled.cases) == (42, 2, 40)
     assert found.labelled.held.false_alarms.out_of == CLEAN
     assert "2 without labels" in score_text(found)
+
+
+def test_unlabelled_cases_do_not_thin_out_failures() -> None:
+    """
+    One of forty labelled questions failed, which is too many, though it is one of a hundred and forty in all.
+    """
+    unlabelled = [case(100 + n, None) for n in range(100)]
+
+    with pytest.raises(NotDecidable, match="1 of 40 labelled questions have no verdict"):
+        score(
+            run_of(
+                lambda one, repeat: fails(one, repeat) if one.id == "c003" else right(one, repeat), cases() + unlabelled
+            )
+        )
+
+
+def test_a_fault_named_held_is_refused() -> None:
+    """
+    That is the name of any fault.
+    """
+    run = run_of(right)
+    run = run._replace(manifest=run.manifest.model_copy(update={"faults": (*FAULTS, "held")}))
+
+    with pytest.raises(LabError, match="a fault named 'held'"):
+        score(run)
 
 
 def test_one_failure_in_a_hundred_is_borne(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from turngate.lab.cases import Case
 from turngate.lab.commands.score import add, base_rates
 from turngate.lab.errors import LabError
 from turngate.lab.looks import looks_before
-from turngate.lab.runs import Answered
+from turngate.lab.runs import ANSWERS, Answered
 from turngate.stopgate.console import Parser
 
 from .scored_runs import (
@@ -183,3 +183,28 @@ def test_bad_base_rate_files(tmp_path: Path, content: str, told: str) -> None:
         base_rates([str(file)], FAULTS)
 
     assert str(raised.value).startswith(str(file))
+
+
+def test_a_rate_of_minus_nothing_is_nothing() -> None:
+    """
+    It is shown without a sign.
+    """
+    assert str(base_rates(["claim=-0"], FAULTS)["claim"]) == "0.0"
+
+
+def test_what_is_wrong_with_a_run_is_told_beside_its_score(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    Answers that a crash cut off, and turns of the dev split that were test turns before.
+    """
+    tests = [one.model_copy(update={"split": "test"}) for one in cases()]
+    first = run_on_disk(tmp_path / "first", right, tests)
+    moved = run_on_disk(tmp_path / "moved", right)
+    with (moved.folder / ANSWERS).open("a") as file:
+        file.write('{"case": "c000", "raw_usage": {}')
+    command(first.folder, tmp_path / "state")
+    assert capsys.readouterr().err == ""
+
+    assert command(moved.folder, tmp_path / "state") == 0
+    told = capsys.readouterr().err
+    assert "answers.jsonl: 1 lines are no JSON" in told
+    assert "40 turns of the dev split were looked at as test turns before" in told

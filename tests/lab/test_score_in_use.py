@@ -5,10 +5,15 @@ The score in real use: precision at the base rate, what the judge took, and whet
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
+from turngate.costing.ledger import Ledger
+from turngate.costing.opening import open_ledger_store
+from turngate.costing.records import CallEnd, CallStart
 from turngate.lab.cases import Case
 from turngate.lab.runs import Answered
 from turngate.lab.scoring.score import score
@@ -22,6 +27,7 @@ from .scored_runs import (
     of,
     right,
     run_of,
+    run_on_disk,
     says,
 )
 
@@ -64,6 +70,34 @@ def test_the_random_sample_tells_the_base_rate() -> None:
     assert found.labelled.held.base_rate.wilson == pytest.approx(wilson(3, 30))
     assert of(found, "opener").base_rate is None
     assert fewer.labelled.held.base_rate is None
+
+
+def test_a_random_sample_that_is_labelled_in_part_tells_no_base_rate() -> None:
+    """
+    Somebody may have labelled the faulty ones first: what lacks is counted, and one label missing is enough.
+    """
+    drawn = [case(100 + n, (["claim"] if n < 3 else []) if n < 40 else None, sample="random") for n in range(41)]
+    found = score(run_of(lambda one, repeat: says(one, repeat, *(one.labels or ())), cases() + drawn))
+
+    assert found.labelled.held.base_rate is None
+    assert (found.counts.random, found.counts.random_unlabelled) == (41, 1)
+    assert "base rates: unknown (1 of 41 random cases have no label)\n" in score_text(found)
+
+
+def test_both_tables_have_one_base_rate() -> None:
+    """
+    That of the whole random sample, of which the disputed ones are the faulty ones here.
+    """
+    drawn = [
+        case(100 + n, ["claim"] if n < 6 else [], sample="random", disputed=n < 5, session=f"r{n}") for n in range(40)
+    ]
+    found = score(run_of(half_right, cases() + drawn))
+
+    assert found.sure is not None
+    assert found.sure.held.base_rate == found.labelled.held.base_rate
+    assert found.sure.held.base_rate is not None
+    assert found.sure.held.base_rate.value == pytest.approx(6 / 40)
+    assert found.sure.held.precision_in_use_interval is not None
 
 
 def test_a_given_rate_comes_before_the_sample() -> None:
@@ -111,6 +145,27 @@ def test_unknown_costs_are_unknown() -> None:
     assert (some.costs.usd_per_case, some.costs.known, some.costs.unknown) == (1, 10, 30)
     assert some.costs.usd_per_true_catch is None
     assert "cost: unknown" in score_text(none)
+
+
+def test_what_failed_and_was_paid_counts(tmp_path: Path) -> None:
+    """
+    By the run's ledger: forty answers at a tenth of a cent, ten tries before them that are no answer any more, and one that never said.
+    """
+    run = run_on_disk(
+        tmp_path, lambda one, repeat: right(one, repeat).model_copy(update={"cost_usd": Decimal("0.001")})
+    )
+    with open_ledger_store(tmp_path) as store:
+        ledger = Ledger(store)
+        start = CallStart(datetime(2026, 1, 1, tzinfo=UTC), "anthropic", "a-model")
+        for at in range(50):
+            end = CallEnd("answered" if at < 40 else "timeout", cost_usd=Decimal("0.001"))
+            ledger.settle_call(ledger.open_call(start), start, end)
+        ledger.open_call(start)
+
+    costs = score(run).costs
+
+    assert (costs.usd, costs.unknown, costs.usd_per_case) == (Decimal("0.050"), 1, Decimal("0.00125"))
+    assert costs.usd_per_true_catch == Decimal("0.003125")
 
 
 def test_length_of_the_reply() -> None:
