@@ -4,6 +4,7 @@ Files of the lab: written whole or line by line, for their owner alone.
 
 from __future__ import annotations
 
+import json
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -49,3 +50,14 @@ def append_line(path: Path, line: str) -> None:
             os.fsync(descriptor)
     except OSError as error:
         raise LabError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def is_json(line: bytes) -> bool:
+    """
+    Say whether a line is JSON at all: one that a crash cut off is not, wherever it was cut.
+    """
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return True

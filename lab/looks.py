@@ -19,8 +19,8 @@ from typing import Any, Final, NamedTuple, cast
 from ..stopgate.places import state_dir
 from .cases import json_object
 from .errors import LabError
-from .files import append_line
-from .runs import Run, is_json, tag_of
+from .files import append_line, is_json
+from .runs import Run, tag_of
 
 LOOKS: Final = "lab-looks.jsonl"
 

@@ -24,7 +24,7 @@ from ..rubric.turn import Turn, as_json
 from ..rubric.verdict import UnreadableVerdict, Verdict, ground, parse_verdict
 from .cases import STRICT, Case, read_cases, read_strict, write_cases
 from .errors import LabError
-from .files import append_line, write_whole
+from .files import append_line, is_json, write_whole
 
 MANIFEST: Final = "run.json"
 CASES: Final = "cases.jsonl"
@@ -262,17 +262,6 @@ def read_run(folder: Path) -> Run:
         raise LabError(f"{folder / CASES}: was changed since: go on with the run, which takes the cases anew")
     answers, cut_off = _answers(folder / ANSWERS)
     return Run(folder, manifest, cases, answers, cut_off)
-
-
-def is_json(line: bytes) -> bool:
-    """
-    Say whether a line is JSON at all: one that a crash cut off is not, wherever it was cut.
-    """
-    try:
-        json.loads(line)
-    except (ValueError, RecursionError):
-        return False
-    return True
 
 
 def keep(folder: Path, answered: Answered) -> None:

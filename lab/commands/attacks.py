@@ -9,7 +9,8 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from ...stopgate.console import CommandError, Commands, add_command, print_text
+from ...stopgate.console import CommandError, Commands, add_command, print_text, warn
+from ..run_warnings import run_warnings
 from ..runs import read_run
 
 
@@ -57,6 +58,8 @@ def _score(asked: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from ..scoring.score import as_json
 
     run = read_run(asked.score)
+    for warning in run_warnings(environ, [run]):
+        warn(warning)
     score = attack_score(run, seed=asked.seed)
     note_look(environ, [run], command="attacks")
     print_text(json.dumps(as_json(score), ensure_ascii=False) + "\n" if asked.json else attack_score_text(score))

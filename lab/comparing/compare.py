@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, ca
 
 from ..errors import NotDecidable
 from ..runs import Run
-from .paired_rates import paired_rates_interval
+from .differences import Difference, accuracy_of, interval_of, precision_of, sign_turned
 from .pairing import HELD, Matched, Pair, Right, Unread, match, right
 from .price_of_asking import Price, price_of_asking
 
@@ -26,20 +26,6 @@ POWER: Final = 0.8
 LEAST_CASES: Final = 10
 """With fewer nothing is decided, not even that two judges who were right on the same ones are equal."""
 _READ: Final[Unread] = "left out"
-_SURELY: Final = 1e-9
-"""Sums of shares that should be 0 may be off by rounding."""
-
-
-class Difference(NamedTuple):
-    """
-    A figure of both runs, and B less A with its 95 % interval; None where it is not known.
-    """
-
-    a: float | None
-    b: float | None
-    difference: float | None
-    low: float | None
-    high: float | None
 
 
 class Paired(NamedTuple):
@@ -211,7 +197,7 @@ def _outcome(subject: str, pairs: list[Pair], unread: Unread, draws: Resamples) 
     table = found.table()
     p = mcnemar_exact(table.only_a, table.only_b)
     return _Outcome(
-        subject, pairs, found, table.only_a, table.only_b, p, *_interval(found, [True] * len(found.a), draws)
+        subject, pairs, found, table.only_a, table.only_b, p, *interval_of(found, [True] * len(found.a), draws)
     )
 
 
@@ -273,7 +259,7 @@ def _parts(held: _Outcome, draws: Resamples) -> dict[str, tuple[float, float] | 
     """
     parts = {"recall": held.right.truth, "clean turns let through": [not truth for truth in held.right.truth]}
     return {
-        name: _interval(held.right, counted, draws)[1:] if any(counted) else None for name, counted in parts.items()
+        name: interval_of(held.right, counted, draws)[1:] if any(counted) else None for name, counted in parts.items()
     }
 
 
@@ -306,68 +292,12 @@ def _paired(outcome: _Outcome, p_holm: float, draws: Resamples) -> Paired:
         **table._asdict(),
         p=outcome.p,
         p_holm=p_holm,
-        accuracy=_accuracy(found, [True] * n, draws),
-        recall=_accuracy(found, found.truth, draws),
-        precision=_precision(read, draws),
-        false_blocks=_reversed(_accuracy(found, [not truth for truth in found.truth], draws)),
+        accuracy=accuracy_of(found, [True] * n, draws),
+        recall=accuracy_of(found, found.truth, draws),
+        precision=precision_of(read, draws),
+        false_blocks=sign_turned(accuracy_of(found, [not truth for truth in found.truth], draws)),
         could_show=smallest_difference(n, (table.only_a + table.only_b) / n, power=POWER, alpha=ALPHA),
     )
-
-
-def _accuracy(found: Right, counted: Sequence[bool], draws: Resamples) -> Difference:
-    """
-    The share of right cases among those that count: the recall where these are the ones that have the subject.
-    """
-    of = found.only(counted)
-    if not of.a:
-        return Difference(None, None, None, None, None)
-    n = len(of.a)
-    return Difference(sum(of.a) / n, sum(of.b) / n, *_interval(found, counted, draws))
-
-
-def _interval(found: Right, counted: Sequence[bool], draws: Resamples) -> tuple[float, float, float]:
-    from ..statistics import few_clusters
-
-    of = found.only(counted)
-    n = len(of.a)
-    difference = (sum(of.b) - sum(of.a)) / n
-    rows = [[(b - a) * count, count] for a, b, count in zip(found.a, found.b, counted, strict=True)]
-    sessions = len(set(of.clusters))
-    low, high = draws.interval(rows, lambda sums: sums[:, 0] / sums[:, 1]) or (-1.0, 1.0)
-    if high - low < _SURELY:
-        # No draw differs, which is no certainty: so many sessions without a difference leave that much open.
-        low, high = (difference + end for end in paired_rates_interval(0, 0, sessions))
-    elif sessions > 1:
-        low, high = (difference + (end - difference) * few_clusters(sessions) for end in (low, high))
-
-    table = of.table()
-    counts_low, counts_high = paired_rates_interval(table.only_a, table.only_b, n)
-    return difference, max(-1.0, min(low, counts_low)), min(1.0, max(high, counts_high))
-
-
-def _reversed(of: Difference) -> Difference:
-    def turned(value: float | None, whole: int) -> float | None:
-        return None if value is None else whole - value
-
-    return Difference(turned(of.a, 1), turned(of.b, 1), turned(of.difference, 0), turned(of.high, 0), turned(of.low, 0))
-
-
-def _precision(pairs: Sequence[Pair], draws: Resamples) -> Difference:
-    """
-    The share of named cases that have the subject. The two runs name different cases, so that only the bootstrap gives an interval.
-    """
-    from ..statistics import rate
-
-    rows = [[pair.truth * pair.a.share, pair.a.share, pair.truth * pair.b.share, pair.b.share] for pair in pairs]
-    hits_a, named_a, hits_b, named_b = (sum(column) for column in zip(*rows, strict=True))
-    a, b = rate(hits_a, named_a), rate(hits_b, named_b)
-    if a is None or b is None:
-        return Difference(a, b, None, None, None)
-
-    drawn = draws.interval(rows, lambda sums: sums[:, 2] / sums[:, 3] - sums[:, 0] / sums[:, 1])
-    # Where no draw differs, they say nothing of what the next case may bring.
-    unknown = drawn is None or drawn.high - drawn.low < _SURELY
-    return Difference(a, b, b - a, *((None, None) if drawn is None or unknown else drawn))
 
 
 def _arm(run: Run, unread: int) -> Arm:

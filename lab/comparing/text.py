@@ -10,7 +10,8 @@ from typing import Final
 
 from ...costing.screen import money, one_line
 from ...costing.tables import table
-from .compare import POWER, Arm, Comparison, Difference, Paired
+from .compare import POWER, Arm, Comparison, Paired
+from .differences import Difference
 from .price_of_asking import Ratio
 
 _WIDTH: Final = 110

@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field
 
 from ..cases import STRICT, Case, Fault, Name, json_object, read_strict
 from ..errors import LabError
-from ..files import append_line
+from ..files import append_line, is_json
 
 Confidence = Literal["high", "medium", "low"]
 CONFIDENCES: Final[tuple[Confidence, ...]] = ("low", "medium", "high")
@@ -207,7 +207,7 @@ def read_labels(path: Path, *, faults: Collection[str], turns: Mapping[str, str]
     others: list[Label] = []
     warnings: list[str] = []
     for number, line in _lines(path):
-        if not _is_json(line):
+        if not is_json(line):
             warnings.append(f"{path}: line {number}: no JSON, as a crash leaves it: passed over")
             continue
         try:
@@ -286,14 +286,6 @@ def _check_faults(labels: Sequence[str], faults: Collection[str]) -> None:
         raise LabError(f"labels: unknown fault {unknown[0]!r}: expected {', '.join(faults)}")
     if len(set(labels)) != len(labels):
         raise LabError("labels: a fault stands there twice")
-
-
-def _is_json(line: bytes) -> bool:
-    try:
-        json.loads(line)
-    except (ValueError, RecursionError):
-        return False
-    return True
 
 
 def _lines(path: Path) -> list[tuple[int, bytes]]:

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from ...costing.screen import money
-from ..comparing.compare import POWER, Comparison, Difference, Paired
+from ..comparing.compare import POWER, Comparison, Paired
+from ..comparing.differences import Difference
 from ..comparing.price_of_asking import Ratio
 from ..comparing.text import repeats_notes
 from ..scoring.text import UNKNOWN

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from turngate.judge.settings import JudgeSettings
 from turngate.lab.cases import Case, new_case
 from turngate.lab.commands import compare as command
-from turngate.lab.comparing.compare import Comparison, Difference, Paired, as_json, compare
+from turngate.lab.comparing.compare import Comparison, Paired, as_json, compare
+from turngate.lab.comparing.differences import Difference
 from turngate.lab.comparing.paired_rates import paired_rates_interval
 from turngate.lab.comparing.text import compare_text
 from turngate.lab.errors import NotDecidable

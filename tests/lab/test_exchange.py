@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turngate.lab.asking.kept_text import kept_text
-from turngate.lab.cases import new_case, write_cases
+from turngate.lab.cases import new_case, read_cases, write_cases
 from turngate.lab.commands import export_requests, import_answers
 from turngate.lab.errors import LabError
 from turngate.lab.runs import read_run
@@ -204,6 +204,21 @@ def test_half_a_file_is_kept_and_told(cases: Path, capsys: pytest.CaptureFixture
     assert imported(cases, [*lines[2:], *lines[2:]]) == 0
 
     assert len(read_run(cases.with_name("run")).answers) == 4
+
+
+def test_labels_that_changed_since_are_taken_and_told(cases: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    An answer is of the turn alone: the run goes on with what is said of it now.
+    """
+    lines = [{"id": line["id"], "text": CLEAN} for line in exported(cases)]
+    assert imported(cases, lines) == 0
+    first, *others = read_cases(cases)
+    write_cases(cases, [first.model_copy(update={"labels": ["claim"]}), *others])
+
+    assert imported(cases, lines) == 0
+
+    assert "labels of 1 cases changed since; the run has the new ones" in capsys.readouterr().err
+    assert read_run(cases.with_name("run")).cases[0].labels == ["claim"]
 
 
 def test_an_answer_that_was_kept_is_not_replaced(cases: Path) -> None:

@@ -20,6 +20,7 @@ from turngate.lab.statistics import (
     cohen_kappa,
     f1,
     f1_wilson,
+    few_clusters,
     holm,
     mcnemar_exact,
     paired_difference,
@@ -406,3 +407,11 @@ def test_intervals_are_plain_numbers() -> None:
     ]
 
     assert {type(value) for value in found} == {float}
+
+
+@pytest.mark.parametrize(("clusters", "t"), [(2, 12.7062), (6, 2.5706), (20, 2.0930), (10_000, 1.9602)])
+def test_few_clusters_widen_an_interval_by_students_t(clusters: int, t: float) -> None:
+    """
+    By the table of its 97.5 % quantiles, and by what a resample varies less than the data.
+    """
+    assert few_clusters(clusters) == pytest.approx(t / 1.959964 * math.sqrt(clusters / (clusters - 1)), rel=1e-4)
