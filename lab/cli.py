@@ -32,7 +32,9 @@ def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     except ModuleNotFoundError as exc:
         if exc.name not in _EXTRA:
             raise
-        warn(f"this command needs {exc.name}: install turngate with its extra `lab`, pip install '.[lab]'")
+        warn(
+            f"this command needs {exc.name}: install turngate with its extra `lab`: pip install -c constraints.txt '.[lab]'"
+        )
     except (LabError, CommandError, StoreError, BadSetting) as exc:
         warn(str(exc))
     except KeyboardInterrupt:

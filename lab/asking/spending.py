@@ -140,15 +140,20 @@ class Spending:
         """
         return not self._reserved
 
+    def needed_usd(self, question: Asked) -> Decimal:
+        """
+        The least limit by which a question could still be asked.
+        """
+        at_most = self.paid.usd + self._unknown_usd + sum(self._reserved.values(), Decimal(0))
+        return at_most + MOST_TRIES * self._worst_try(question)
+
     def reserve(self, question: Asked) -> bool:
         """
         Set aside what a question may cost; False where it does not fit any more.
         """
-        worst = MOST_TRIES * self._worst_try(question)
-        at_most = self.paid.usd + self._unknown_usd + sum(self._reserved.values(), Decimal(0)) + worst
-        if self._limit_usd is not None and at_most > self._limit_usd:
+        if self._limit_usd is not None and self.needed_usd(question) > self._limit_usd:
             return False
-        self._reserved[question.case.id, question.repeat] = worst
+        self._reserved[question.case.id, question.repeat] = MOST_TRIES * self._worst_try(question)
         return True
 
     def settle(self, question: Asked, paid: Paid) -> None:

@@ -160,7 +160,9 @@ class _Trial:
             if not self._spending.reserve(self._todo[0]):
                 # As long as another question is on its way, its worker goes on once its true cost is known.
                 if self._spending.is_idle:
-                    self._halted = Ended("the next question could pass the limit of --usd")
+                    least = self._spending.needed_usd(self._todo[0])
+                    why = f"the next question could pass the limit of --usd (at its worst it takes ${least:.4f} in all)"
+                    self._halted = Ended(why)
                 return
             try:
                 await self._ask(self._todo.popleft(), model)

@@ -75,10 +75,10 @@ def _note(ledger: Ledger, line: DecisionLine, asked: argparse.Namespace, environ
         turn = judged_turn(ledger, line, settings.evidence_checks)
     except TurnNotFound as reason:
         ledger.label(line.id, label, datetime.now(UTC), note)
-        return f"{line.id} is noted as wrong ({label}), but is no case: {reason}\n"
+        return f"{line.id} is noted as wrong (labels: {label}), but is no case: {reason}\n"
     file = _keep(ledger, wrong_case(line, turn, labels, note), environ)
     ledger.label(line.id, label, datetime.now(UTC), note)
-    return f"{line.id} is noted as wrong, and is a case now ({label}): {file}\n"
+    return f"{line.id} is noted as wrong, and is a case now (labels: {label}): {file}\n"
 
 
 def _keep(ledger: Ledger, case: Case, environ: Mapping[str, str]) -> Path:

@@ -72,7 +72,7 @@ def _is_folder(path: Path) -> bool:
     try:
         path.lstat()
     except (FileNotFoundError, NotADirectoryError):
-        raise LabError(f"{path}: no such file or folder") from None
+        raise LabError(f"{path}: no such file or folder; name one that holds transcripts") from None
     except OSError:
         return False
     try:

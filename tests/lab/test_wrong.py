@@ -86,7 +86,7 @@ def test_a_wrong_hold_is_a_clean_case_with_the_turn_that_was_judged(gate: Gate, 
 
     file = gate.folder / "state" / FILE_NAME
     (case,) = cases(gate)
-    assert said == (0, f"{decision} is noted as wrong, and is a case now (none): {file}\n", "")
+    assert said == (0, f"{decision} is noted as wrong, and is a case now (labels: none): {file}\n", "")
     assert file.stat().st_mode & 0o777 == 0o600
     assert case.turn == gate.asked[0]
     assert (case.id, case.labels, case.confidence) == (f"wrong-{decision}", [], "medium")
@@ -158,7 +158,10 @@ def test_of_a_turn_that_is_gone_the_label_alone_is_noted(gate: Gate, wrong: Wron
     path.write_text("")
     empty = wrong(decision)
 
-    assert (gone.code, gone.stdout.startswith(f"{decision} is noted as wrong (none), but is no case: ")) == (0, True)
+    assert (gone.code, gone.stdout.startswith(f"{decision} is noted as wrong (labels: none), but is no case: ")) == (
+        0,
+        True,
+    )
     assert "the transcript is gone: " in gone.stdout
     assert "the transcript has no such reply any more" in empty.stdout
     assert noted(gate) == [(decision, "none", "")]
@@ -265,7 +268,7 @@ def test_a_fault_of_a_rubric_of_ones_own_can_be_taken_back(gate: Gate, wrong: Wr
     gate.store.ledger.record_decision(line)
 
     assert wrong("d1", "--fault", "boast").stdout == (
-        "d1 is noted as wrong (none), but is no case: the client named no transcript\n"
+        "d1 is noted as wrong (labels: none), but is no case: the client named no transcript\n"
     )
 
 
