@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from ..stopgate.places import state_dir
 from .cases import json_object
-from .errors import LabError
+from .errors import LabError, NotDecidable
 from .files import append_line, is_json
 from .runs import Run, tag_of
 
@@ -88,6 +88,18 @@ def note_look(
     if not any(_shows_all_of(known, look) for known in _looks(path)):
         _keep(path, look)
     return number
+
+
+def refuse_looked_at(environ: Mapping[str, str], runs: Sequence[Run]) -> None:
+    """
+    Raise `NotDecidable` where the test cases were looked at before with other results.
+    """
+    if before := looks_before(environ, runs):
+        times = "once" if len(before) == 1 else f"{len(before)} times"
+        raise NotDecidable(
+            f"these test cases were looked at {times} before with other results, last at {before[-1].at} by "
+            f"{before[-1].command or 'turngate lab'}: `--look-again` shows the figures all the same, and is counted"
+        )
 
 
 def seen_as_test(environ: Mapping[str, str], runs: Sequence[Run]) -> int:

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Final
 
 from ...stopgate.console import Commands, add_command, print_text, warn
-from ..errors import NotDecidable
 from ..runs import Run, read_run
 
 MOST_MARGIN: Final = 0.2
@@ -66,15 +65,11 @@ def _compare(asked: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 
 def _look(environ: Mapping[str, str], runs: Sequence[Run], *, again: bool) -> int:
-    from ..looks import looks_before, note_look
+    from ..looks import looks_before, note_look, refuse_looked_at
 
+    if not again:
+        refuse_looked_at(environ, runs)
     before = looks_before(environ, runs)
-    if before and not again:
-        times = "once" if len(before) == 1 else f"{len(before)} times"
-        raise NotDecidable(
-            f"these test cases were looked at {times} before with other results, last at {before[-1].at} by "
-            f"{before[-1].command or 'turngate lab'}: `--look-again` shows the figures all the same, and is counted"
-        )
     number = note_look(environ, runs, command="compare")
     if before:
         warn(f"look number {number}: the interval no longer means what it says")

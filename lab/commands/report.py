@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from ...stopgate.console import Commands, add_command, print_text, warn
-from ..errors import LabError, NotDecidable
+from ..errors import LabError
 from ..files import write_whole
 from ..runs import Run, read_run
 from .compare import margin
@@ -113,15 +113,10 @@ def _check_ours(path: Path, sign: str) -> None:
 
 
 def _look(environ: Mapping[str, str], runs: Sequence[Run], *, again: bool) -> int:
-    from ..looks import looks_before, note_look
+    from ..looks import note_look, refuse_looked_at
 
-    before = looks_before(environ, runs)
-    if before and len(runs) > 1 and not again:
-        times = "once" if len(before) == 1 else f"{len(before)} times"
-        raise NotDecidable(
-            f"these test cases were looked at {times} before with other results, last at {before[-1].at} by "
-            f"{before[-1].command or 'turngate lab'}: `--look-again` shows the figures all the same, and is counted"
-        )
+    if len(runs) > 1 and not again:
+        refuse_looked_at(environ, runs)
     number = note_look(environ, runs, command="report")
     if number > 1:
         warn(f"look {number} at these test turns: words changed since the first one may fit them by chance")
