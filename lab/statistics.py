@@ -200,22 +200,6 @@ class Resamples:
         return wilson(found.low * counted, counted, level)
 
 
-def cluster_bootstrap(
-    rows: Rows,
-    clusters: Sequence[str],
-    statistic: Callable[[Array], Array],
-    *,
-    seed: int = 0,
-    resamples: int = RESAMPLES,
-    level: float = 0.95,
-) -> Interval | None:
-    """
-    Give the percentile interval of a statistic over clusters; see `Resamples.interval`.
-    """
-    _same_length(rows, clusters)
-    return Resamples(clusters, seed=seed, resamples=resamples).interval(rows, statistic, level)
-
-
 def few_clusters(clusters: int) -> float:
     """
     Give how much too narrow a bootstrap's 95 % interval is for so many clusters (two or more).
@@ -223,27 +207,6 @@ def few_clusters(clusters: int) -> float:
     Source: the expanded percentile interval of Hesterberg, What Teachers Should Know about the Bootstrap, American Statistician 69 (2015).
     """
     return math.sqrt(clusters / (clusters - 1)) * float(_special.stdtrit(clusters - 1, 0.975)) / _z(0.95)
-
-
-def paired_difference(
-    a: Sequence[float], b: Sequence[float], clusters: Sequence[str], *, seed: int = 0, resamples: int = RESAMPLES
-) -> tuple[float, Interval]:
-    """
-    Give the mean of b - a over the same cases (shares from 0 to 1), with its interval over clusters.
-
-    Where it is the same in every cluster, the interval says how many clusters may still differ; with one cluster, all of them.
-    """
-    if not _same_length(a, b) or not _same_length(a, clusters):
-        raise ValueError("no pairs")
-    differences = np.asarray(b, float) - np.asarray(a, float)
-    mean = float(differences.mean())
-    draws = Resamples(clusters, seed=seed, resamples=resamples)
-    rows = np.column_stack([differences, np.ones(len(differences))])
-    found = draws.interval(rows, lambda sums: sums[:, 0] / sums[:, 1])
-    if found is not None and found.high - found.low > 1e-12:
-        return mean, found
-    unseen = wilson(0, draws.clusters).high if draws.clusters > 1 else 2.0
-    return mean, Interval(max(-1.0, mean - unseen), min(1.0, mean + unseen))
 
 
 def smallest_difference(n: int, discordant_rate: float, power: float = 0.8, alpha: float = 0.05) -> float | None:

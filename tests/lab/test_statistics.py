@@ -16,14 +16,12 @@ from hypothesis import strategies as st
 from turngate.lab.statistics import (
     Interval,
     Resamples,
-    cluster_bootstrap,
     cohen_kappa,
     f1,
     f1_wilson,
     few_clusters,
     holm,
     mcnemar_exact,
-    paired_difference,
     pass_hat_k,
     quantiles,
     rate,
@@ -293,8 +291,8 @@ def test_a_statistic_that_is_seldom_defined_has_no_interval() -> None:
     clusters = [str(index) for index in range(100)]
     rows = [[1.0, 1.0]] + [[0.0, 0.0]] * 99
 
-    assert cluster_bootstrap(rows, clusters, lambda sums: sums[:, 0] / sums[:, 1]) is not None
-    assert cluster_bootstrap([[0.0, 0.0]] * 100, clusters, lambda sums: sums[:, 0] / sums[:, 1]) is None
+    assert Resamples(clusters).interval(rows, lambda sums: sums[:, 0] / sums[:, 1]) is not None
+    assert Resamples(clusters).interval([[0.0, 0.0]] * 100, lambda sums: sums[:, 0] / sums[:, 1]) is None
 
 
 def test_bootstrap_over_all_resamples_by_hand() -> None:
@@ -306,46 +304,6 @@ def test_bootstrap_over_all_resamples_by_hand() -> None:
     shares = [float(np.mean(sums[:, 0] / sums[:, 1] == share)) for share in (0, 0.5, 1)]
 
     assert shares == pytest.approx([0.25, 0.5, 0.25], abs=0.03)
-
-
-def test_paired_difference_has_the_sign_of_the_second() -> None:
-    """
-    The difference is how much higher the second is.
-    """
-    difference, interval = paired_difference([0, 0, 1, 0] * 20, [1, 1, 1, 0] * 20, [str(i) for i in range(80)])
-
-    assert difference == pytest.approx(0.5)
-    assert 0.35 < interval.low < 0.5 < interval.high < 0.65
-
-
-def test_no_difference_in_few_cases_is_no_proof_of_equality() -> None:
-    """
-    Where no case differs, the interval says how many still may; of one session it says nothing.
-    """
-    same = [1.0, 0.0, 1.0]
-
-    assert paired_difference(same, same, ["a", "b", "c"]) == (0, pytest.approx((-wilson(0, 3).high, wilson(0, 3).high)))
-    assert paired_difference(same, same, ["a", "a", "a"]) == (0, (-1, 1))
-    with pytest.raises(ValueError, match="no pairs"):
-        paired_difference([], [], [])
-
-
-@given(
-    cases=st.lists(
-        st.tuples(st.floats(0, 1), st.floats(0, 1), st.sampled_from("abcde")),
-        min_size=1,
-        max_size=30,
-    )
-)
-def test_paired_difference_of_any_cases(cases: list[tuple[float, float, str]]) -> None:
-    """
-    Any cases have a difference and an interval in -1 to 1, and changing sides changes the sign.
-    """
-    a, b, clusters = ([case[index] for case in cases] for index in range(3))
-    difference, interval = paired_difference(a, b, clusters, resamples=50)  # type: ignore[arg-type]
-
-    assert -1 <= interval.low <= interval.high <= 1
-    assert paired_difference(b, a, clusters, resamples=50)[0] == pytest.approx(-difference)  # type: ignore[arg-type]
 
 
 def _power(n: int, discordant: float, difference: float) -> float:
@@ -401,7 +359,6 @@ def test_intervals_are_plain_numbers() -> None:
     found: list[Any] = [
         *(wilson(1, 3)),
         *(Resamples(["a", "b", "c"]).rate([1, 0, 1], [1, 1, 1]) or ()),
-        *paired_difference([1, 0], [0, 0], ["a", "b"])[1],
         *(spearman([1, 2, 3], [3, 1, 2]) or ()),
         smallest_difference(50, 0.2),
     ]
