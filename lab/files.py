@@ -4,6 +4,7 @@ Files of the lab: written whole or line by line, for their owner alone.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from contextlib import suppress
@@ -46,7 +47,10 @@ def append_line(path: Path, line: str) -> None:
             size = file.seek(0, os.SEEK_END)
             if size and os.pread(descriptor, 1, size - 1) != b"\n":
                 line = "\n" + line
-            file.write(line.rstrip("\n").encode("utf-8", "replace") + b"\n")
+            data = line.rstrip("\n").encode("utf-8", "replace") + b"\n"
+            if file.write(data) != len(data):  # a disk that is filling up takes a part, and raises nothing
+                os.ftruncate(descriptor, size)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.fsync(descriptor)
     except OSError as error:
         raise LabError(f"{path}: cannot be written: {error.strerror}") from error
