@@ -5,6 +5,8 @@ Files that are written whole.
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -46,3 +48,20 @@ def test_what_is_no_file_cannot_be_written(tmp_path: Path, monkeypatch: pytest.M
     assert str(told.value).startswith(f"{Path(place)}: cannot be written: ")
     assert sorted(path.name for path in inside.iterdir()) == ["fifo", "file", "folder"]
     assert Path("file").read_text() == "kept"
+
+
+def test_a_line_that_fits_in_part_is_an_error_and_leaves_nothing(tmp_path: Path) -> None:
+    """
+    The system writes what there is room for and raises nothing, here by a limit on the file's size.
+    """
+    program = (
+        "import resource, sys; from pathlib import Path; from turngate.lab.files import append_line\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (60, 60)); file = Path(sys.argv[1]); append_line(file, 'kept')\n"
+        "append_line(file, 'x' * 200)"
+    )
+    file = tmp_path / "answers.jsonl"
+
+    ran = subprocess.run([sys.executable, "-c", program, file], capture_output=True, text=True, check=False)
+
+    assert "answers.jsonl: cannot be written: No space left on device" in ran.stderr
+    assert file.read_text() == "kept\n"
