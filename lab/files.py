@@ -1,16 +1,56 @@
 """
-Files of the lab: written whole or line by line, for their owner alone.
+Files of the lab: read whole, and written whole or line by line, for their owner alone. What is no regular file is refused.
 """
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
+import stat
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 from .errors import LabError
+
+NO_FILE: Final = "no regular file"
+
+
+def read_there(path: Path) -> bytes:
+    """
+    Give what a file holds that has to be there. Raises `LabError`.
+    """
+    found = read_whole(path)
+    if found is None:
+        raise LabError(f"{path}: not readable: {os.strerror(errno.ENOENT)}")
+    return found
+
+
+def read_whole(path: Path) -> bytes | None:
+    """
+    Give what a file holds, None where there is none. Raises `LabError`, at once where a FIFO or a device would be waited for.
+    """
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise LabError(f"{path}: not readable: {NO_FILE}")
+            return file.read()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise LabError(f"{path}: not readable: {error.strerror}") from error
+
+
+def check_apart(out: Path, *read: Path) -> None:
+    """
+    Refuse to write a file that is read as well, whatever names or links lead to it. Raises `LabError`.
+    """
+    for one in read:
+        with suppress(OSError):  # one that is not there yet is another
+            if out.samefile(one):
+                raise LabError(f"{out}: is {one} itself, which is read: name another file")
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
@@ -21,8 +61,8 @@ def write_whole(path: Path, content: str | bytes) -> None:
     target = Path(os.path.realpath(path))
     part = target.parent / f".{target.name}.{os.getpid()}.part"
     try:
-        if target.exists() and not target.is_file():
-            raise LabError(f"{path}: cannot be written: no regular file")
+        if path.exists() and not path.is_file():
+            raise LabError(f"{path}: cannot be written: {NO_FILE}")
         target.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with open(descriptor, "wb") as file:
@@ -39,11 +79,16 @@ def write_whole(path: Path, content: str | bytes) -> None:
 def append_line(path: Path, line: str) -> None:
     """
     Add one line that is on the disk when this returns; a line that a crash cut off before is ended first. Raises `LabError`.
+
+    Others may add lines at the same time: each waits for the one before it.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK, 0o600)
         with open(descriptor, "r+b", buffering=0) as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise LabError(f"{path}: cannot be written: {NO_FILE}")
+            fcntl.flock(descriptor, fcntl.LOCK_EX)  # half of another's line looks like one that was cut off
             size = file.seek(0, os.SEEK_END)
             if size and os.pread(descriptor, 1, size - 1) != b"\n":
                 line = "\n" + line

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple, cast
 from ..stopgate.places import state_dir
 from .cases import json_object
 from .errors import LabError, NotDecidable
-from .files import append_line, is_json
+from .files import append_line, is_json, read_whole
 from .runs import Run, tag_of
 
 LOOKS: Final = "lab-looks.jsonl"
@@ -169,12 +169,9 @@ def _keep(path: Path, look: Look) -> None:
 
 def _looks(path: Path) -> list[Look]:
     try:
-        lines = path.read_bytes().splitlines()
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise LabError(f"{path}: not readable: {error.strerror}: figures of test cases are not shown") from error
-
+        lines = (read_whole(path) or b"").splitlines()
+    except LabError as error:
+        raise LabError(f"{error}: figures of test cases are not shown") from None
     found: list[Look] = []
     for number, line in enumerate(lines, start=1):
         if not is_json(line):

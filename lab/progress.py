@@ -30,28 +30,38 @@ class Progress:
         self._started: Final = time.monotonic()
         self._said = self._started
         self._is_open = False
+        self._unsaid = ""
 
     def tell(self, done: int, more: str) -> None:
         """
         Say how far it is, not too often; `more` is shown beside it.
         """
         now = time.monotonic()
+        line = f"{done}/{self._total}  {more}{self._left(done, now)}"
+        if self._is_terminal:
+            filled = _WIDTH * done // max(1, self._total)
+            line = f"\r\x1b[K[{'#' * filled}{'.' * (_WIDTH - filled)}] {line}"
         if now - self._said < (_MOST_OFTEN_S if self._is_terminal else EVERY_S) and done < self._total:
+            self._unsaid = line
             return
         self._said = now
-        line = f"{done}/{self._total}  {more}{self._left(done, now)}"
+        self._say(line)
+
+    def _say(self, line: str) -> None:
+        self._unsaid = ""
         if not self._is_terminal:
             warn(line)
             return
-        filled = _WIDTH * done // max(1, self._total)
-        self._stream.write(f"\r\x1b[K[{'#' * filled}{'.' * (_WIDTH - filled)}] {line}")
+        self._stream.write(line)
         self._stream.flush()
         self._is_open = True
 
     def close(self) -> None:
         """
-        End the line.
+        End the line, which says on a terminal how far it came.
         """
+        if self._unsaid and self._is_terminal:
+            self._say(self._unsaid)
         if self._is_open:
             self._stream.write("\n")
             self._stream.flush()

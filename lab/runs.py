@@ -8,7 +8,8 @@ A run: cases, a rubric and a judge, and all that was answered, in a folder of it
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from hashlib import sha256
@@ -22,9 +23,9 @@ from ..rubric.library import Rubric
 from ..rubric.render import CeilingTooLow, Request, render
 from ..rubric.turn import Turn, as_json
 from ..rubric.verdict import UnreadableVerdict, Verdict, ground, parse_verdict
-from .cases import STRICT, Case, read_cases, read_strict, write_cases
+from .cases import STRICT, Case, json_object, read_cases, read_strict, write_cases
 from .errors import LabError
-from .files import append_line, is_json, write_whole
+from .files import append_line, is_json, read_whole, write_whole
 
 MANIFEST: Final = "run.json"
 CASES: Final = "cases.jsonl"
@@ -70,6 +71,8 @@ class Manifest(BaseModel):
     """Who answered, in words, where that is not the model itself."""
     turngate: str = ""
     """The version."""
+    hashes: dict[str, str] = {}
+    """Of each case's question, by case id; empty in a run that was begun before they were noted."""
 
 
 class Asked(NamedTuple):
@@ -143,9 +146,9 @@ class Run(NamedTuple):
     manifest: Manifest
     cases: list[Case]
     answers: dict[tuple[str, int], Answered]
-    """By case id and repeat; the newest that was answered, else the newest failure."""
-    cut_off: int = 0
-    """Lines of the answers that are no JSON, as a crash leaves them."""
+    """By case id and repeat; the newest that was answered, else the newest failure; one to other words only where no other is."""
+    damaged: tuple[int, ...] = ()
+    """The numbers of the lines of answers that are no JSON, as a crash leaves them."""
     relabelled: int = 0
     """Cases of which `open_run` was told something else than the run had."""
 
@@ -219,10 +222,11 @@ def open_run(
     """
     Begin a run, or go on with the one in the folder: more repeats and other labels are taken, other turns, words or models are refused.
 
-    Raises `LabError`.
+    Raises `LabError`, also where the folder holds somebody's files and no run.
     """
     from importlib.metadata import version
 
+    check_folder(folder)
     manifest = Manifest(
         created_at=datetime.now(UTC).isoformat(timespec="seconds"),
         cases_file=cases_file.name,
@@ -239,6 +243,7 @@ def open_run(
         effort=settings.effort,
         judge=judge,
         turngate=version("turngate"),
+        hashes={asked.case.id: asked.hash for asked in questions(cases, rubric, settings, 1)},
     )
     relabelled = 0
     if (folder / MANIFEST).exists():
@@ -247,9 +252,25 @@ def open_run(
         relabelled = _relabelled(folder, before, cases)
         kept = {"created_at": before.created_at, "backend": before.backend, "turngate": before.turngate}
         manifest = manifest.model_copy(update={**kept, "repeats": max(repeats, before.repeats)})
-    write_cases(folder / CASES, cases)
+    # In this order: cases alone would be somebody's file.
     write_whole(folder / MANIFEST, manifest.model_dump_json(indent=2) + "\n")
+    write_cases(folder / CASES, cases)
     return read_run(folder)._replace(relabelled=relabelled)
+
+
+def check_folder(folder: Path) -> None:
+    """
+    Look whether a run may be begun or gone on with there: its files are never written over somebody's own. Raises `LabError`.
+    """
+    if os.path.lexists(folder / MANIFEST):
+        return
+    if folder == Path():
+        raise LabError("the run's folder has no name, or is the one you are in: name one for the run alone")
+    if os.path.lexists(folder) and not folder.is_dir():
+        raise LabError(f"{folder}: is no folder")
+    for name in (CASES, ANSWERS, "batches.jsonl", "turngate.db"):
+        if os.path.lexists(folder / name):
+            raise LabError(f"{folder}: holds {name} and no run ({MANIFEST} is missing): choose another folder")
 
 
 def read_run(folder: Path) -> Run:
@@ -260,8 +281,8 @@ def read_run(folder: Path) -> Run:
     cases = read_cases(folder / CASES, faults=manifest.faults)
     if cases_hash(cases) != manifest.cases_hash:
         raise LabError(f"{folder / CASES}: was changed since: go on with the run, which takes the cases anew")
-    answers, cut_off = _answers(folder / ANSWERS)
-    return Run(folder, manifest, cases, answers, cut_off)
+    answers, damaged = _answers(folder / ANSWERS, manifest.hashes)
+    return Run(folder, manifest, cases, answers, damaged)
 
 
 def keep(folder: Path, answered: Answered) -> None:
@@ -298,6 +319,8 @@ def _relabelled(folder: Path, before: Manifest, cases: Sequence[Case]) -> int:
     """
     Count the cases of a run of which something else is said now. Raises `LabError` where their turns are others.
     """
+    if not (folder / CASES).exists() and before.cases_hash == cases_hash(cases):
+        return 0  # it was killed before they were written
     had = read_cases(folder / CASES, faults=before.faults)
     if {case.id: case.turn_hash for case in had} != {case.id: case.turn_hash for case in cases}:
         raise LabError(f"{folder}: holds another run: its cases have other ids or turns; choose another folder")
@@ -305,43 +328,40 @@ def _relabelled(folder: Path, before: Manifest, cases: Sequence[Case]) -> int:
 
 
 def _manifest(path: Path) -> Manifest:
+    data = read_whole(path)
+    if data is None:
+        raise LabError(f"{path.parent}: no run in it ({MANIFEST} is missing)")
     try:
-        return read_strict(Manifest, path.read_bytes())
-    except FileNotFoundError:
-        raise LabError(f"{path.parent}: no run in it ({MANIFEST} is missing)") from None
-    except OSError as error:
-        raise LabError(f"{path}: not readable: {error.strerror}") from error
+        json_object(data)
+        return read_strict(Manifest, data)
     except LabError as error:
         raise LabError(f"{path}: {error}") from None
 
 
-def _answers(path: Path) -> tuple[dict[tuple[str, int], Answered], int]:
+def _answers(path: Path, hashes: Mapping[str, str]) -> tuple[dict[tuple[str, int], Answered], tuple[int, ...]]:
     """
-    Give the answers, and how many lines were cut off: their questions are asked again.
+    Give the answers, and which lines are damaged: their questions are asked again.
     """
     found: dict[tuple[str, int], Answered] = {}
-    cut_off = 0
-    try:
-        lines = path.read_bytes().splitlines()
-    except FileNotFoundError:
-        return found, cut_off
-    except OSError as error:
-        raise LabError(f"{path}: not readable: {error.strerror}") from error
-    for number, line in enumerate(lines, start=1):
+    damaged: list[int] = []
+    for number, line in enumerate((read_whole(path) or b"").splitlines(), start=1):
         if not is_json(line):
-            cut_off += bool(line.strip())
+            damaged += [number] if line.strip() else []
             continue
         try:
+            json_object(line)  # which takes no key twice
             answered = read_strict(Answered, line)
         except LabError as error:
             raise LabError(f"{path}: line {number}: {error}") from None
         key = answered.case, answered.repeat
         before = found.get(key)
-        if before is None or not _outweighs(before, answered):
+        if before is None or not _outweighs(before, answered, hashes.get(answered.case)):
             found[key] = answered
-    return found, cut_off
+    return found, tuple(damaged)
 
 
-def _outweighs(before: Answered, now: Answered) -> bool:
-    # An answer to other words counts no more once the question was asked in these.
-    return before.outcome == "answered" and now.outcome != "answered" and before.hash == now.hash
+def _outweighs(before: Answered, now: Answered, asked: str | None) -> bool:
+    # An answer to other words counts no more once the question was asked in these; nor does it take the place of one to these.
+    if before.hash != now.hash:
+        return before.hash == asked
+    return before.outcome == "answered" and now.outcome != "answered"

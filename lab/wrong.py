@@ -25,7 +25,7 @@ from ..stopgate.transcript.stops import PastStop, stops_in
 from ..stopgate.turn_count import TurnCounts, TurnKey
 from .cases import Case, case_line, new_case
 from .errors import LabError
-from .files import write_whole
+from .files import read_whole, write_whole
 
 FILE_NAME: Final = "lab-cases.jsonl"
 """In the state directory."""
@@ -112,13 +112,8 @@ def keep_case(path: Path, case: Case) -> None:
 
     Others must not write meanwhile.
     """
-    try:
-        with path.open("rb") as file:
-            kept = b"".join(line for line in file if _id_of(line) != case.id)
-    except FileNotFoundError:
-        kept = b""
-    except OSError as error:
-        raise LabError(f"{path}: not readable: {error.strerror}") from error
+    lines = (read_whole(path) or b"").splitlines(keepends=True)
+    kept = b"".join(line for line in lines if _id_of(line) != case.id)
     if kept and not kept.endswith(b"\n"):
         kept += b"\n"
     write_whole(path, kept + case_line(case).encode("utf-8", "replace"))

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, NoReturn, TypeAlias
 
 from ..costing.screen import one_line
@@ -93,7 +93,6 @@ def count_from_one(text: str) -> int:
     """
     Read an argument that is a whole number from 1 up.
     """
-    with suppress(ValueError):
-        if 0 < int(text) < 2**63:
-            return int(text)
+    if re.fullmatch("[0-9]{1,18}", text) and int(text):
+        return int(text)
     raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 up")

@@ -139,9 +139,11 @@ class Endpoint:
         """
         Say that something else came than was asked for.
         """
-        kind = response.headers.get("content-type", "no content type")
+        kind, length = response.headers.get("content-type", "no content type"), len(response.content)
+        is_cut = length >= MAX_RESPONSE_BYTES
+        told = f"more than {MAX_RESPONSE_BYTES} bytes, which were cut off" if is_cut else f"{kind}, {length} bytes"
         return NoMessage(
-            self.line(f"status {response.status_code} without {what} ({kind}, {len(response.content)} bytes)"),
+            self.line(f"status {response.status_code} without {what} ({told})"),
             status=response.status_code,
             request_id=_request_id(response),
             raw_usage=raw_usage(json_object(response.content), self.without_secrets),

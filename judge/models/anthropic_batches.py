@@ -47,6 +47,8 @@ class Batch(NamedTuple):
     created_at: datetime | None
     results_url: str
     """Empty where there are no results, or none yet."""
+    status: str = ""
+    """As its endpoint calls it, one short line without secrets."""
 
 
 class Result(NamedTuple):
@@ -141,7 +143,7 @@ class AnthropicBatches:
         batch = _read_batch(json_object(response.content))
         if batch is None:
             raise self._endpoint.no_message(response, "a batch")
-        return batch
+        return batch._replace(status=self._endpoint.line(batch.status))
 
     def _listed(self, response: httpx2.Response) -> _Page:
         page = json_object(response.content)
@@ -213,9 +215,8 @@ def _read_batch(shown: Mapping[str, Any]) -> Batch | None:
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9_-]{1,200}", name) or not isinstance(status, str):
         return None
     url = shown.get("results_url")
-    return Batch(
-        name, status == "ended", _items(shown), _moment(shown.get("created_at")), url if isinstance(url, str) else ""
-    )
+    at = _moment(shown.get("created_at"))
+    return Batch(name, status == "ended", _items(shown), at, url if isinstance(url, str) else "", status)
 
 
 def _items(shown: Mapping[str, Any]) -> int | None:

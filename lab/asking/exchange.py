@@ -6,7 +6,9 @@ A line says nothing of labels or cases, and the order of the lines nothing at al
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import random
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -15,6 +17,7 @@ from typing import Any, NamedTuple, cast
 
 from ..cases import json_object
 from ..errors import LabError
+from ..files import read_whole
 from ..runs import Answered, Asked, Run, keep
 from .kept_text import kept_text
 
@@ -27,8 +30,8 @@ class Imported(NamedTuple):
     kept: int
     known: int
     """Were kept already, by an earlier import of the same."""
-    missing: int
-    """Questions of the run that nobody has answered yet."""
+    missing: list[str]
+    """Ids of the questions that nobody has answered yet."""
 
 
 def question_id(asked: Asked) -> str:
@@ -92,13 +95,14 @@ def keep_answers(run: Run, asked: Iterable[Asked], answers: dict[str, str], *, p
     Keep the answers in a run. Raises `LabError` before any is kept where a question was answered otherwise before.
     """
     new: list[Answered] = []
-    known = missing = 0
+    missing: list[str] = []
+    known = 0
     for question in asked:
         before = run.answers.get((question.case.id, question.repeat))
         is_answered = before is not None and before.outcome == "answered" and before.hash == question.hash
         text = answers.get(question_id(question))
         if text is None:
-            missing += not is_answered
+            missing += [] if is_answered else [question_id(question)]
             continue
         answered = _answered(question, kept_text(text, run.manifest.faults))
         if before is None or not is_answered:
@@ -174,8 +178,7 @@ def _with_quote(finding: object, reply: str) -> object:
 
 
 def _lines(path: Path) -> list[tuple[int, bytes]]:
-    try:
-        lines = path.read_bytes().split(b"\n")
-    except OSError as error:
-        raise LabError(f"{path}: not readable: {error.strerror}") from error
-    return [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
+    data = read_whole(path)
+    if data is None:
+        raise LabError(f"{path}: not readable: {os.strerror(errno.ENOENT)}")
+    return [(number, line) for number, line in enumerate(data.split(b"\n"), start=1) if line.strip()]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from ..errors import LabError
+from ..runs import check_folder
 
 LOCK: Final = "run.lock"
 
@@ -21,10 +22,11 @@ def alone(folder: Path) -> Generator[None]:
     """
     Hold a run's folder while the block is open. The lock of a process that was killed is gone with it. Raises `LabError`.
     """
+    check_folder(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         # A file of its own, for the others may be written anew.
-        held = os.open(folder / LOCK, os.O_WRONLY | os.O_CREAT, 0o600)
+        held = os.open(folder / LOCK, os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK, 0o600)
     except OSError as error:
         raise LabError(f"{folder / LOCK}: cannot be written: {error.strerror}") from error
     try:

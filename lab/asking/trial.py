@@ -67,13 +67,20 @@ class Ended(NamedTuple):
     is_interrupted: bool = False
 
 
-def unanswered(run: Run, asked: Sequence[Asked]) -> list[Asked]:
+def unanswered(run: Run, asked: Sequence[Asked], *, again: bool = False) -> list[Asked]:
     """
     Give the questions that still have to be paid for. A refusal is an answer; what was answered to other words is none.
+
+    With `again`, an answer without a verdict, of which a refusal is one, is none either.
     """
+    readings = run.readings() if again else []
+    judged = {(each.case.id, each.repeat) for each in readings if each.verdict is not None}
 
     def is_open(question: Asked) -> bool:
-        answer = run.answers.get((question.case.id, question.repeat))
+        key = question.case.id, question.repeat
+        answer = run.answers.get(key)
+        if again and key not in judged:
+            return True
         return answer is None or answer.hash != question.hash or answer.outcome not in ("answered", "refused")
 
     return [question for question in asked if is_open(question)]
@@ -85,10 +92,10 @@ def ask_all(
     how: How,
     ledger: Ledger,
     spending: Spending,
-    tell: Callable[[int], None],
+    tell: Callable[[int, int], None],
 ) -> Ended:
     """
-    Ask the questions and keep what comes of them; `tell` hears how many have ended.
+    Ask the questions and keep what comes of them; `tell` hears how many were answered, and how many failed.
 
     Ends early where money or patience do, and at Ctrl-C. Raises `LabError` where nobody can be asked or nothing can be kept.
     """
@@ -103,7 +110,7 @@ class _Trial:
         how: How,
         ledger: Ledger,
         spending: Spending,
-        tell: Callable[[int], None],
+        tell: Callable[[int, int], None],
     ) -> None:
         self._folder = folder
         self._todo = deque(todo)
@@ -111,8 +118,9 @@ class _Trial:
         self._ledger = ledger
         self._spending = spending
         self._tell = tell
-        self._ended = 0
+        self._answers = 0
         self._failures = 0
+        self._failures_in_a_row = 0
         self._halted: Ended | None = None
         self._broken: LabError | None = None
 
@@ -120,9 +128,9 @@ class _Trial:
         import asyncio
 
         model = await self._opened()
-        workers = [asyncio.ensure_future(self._work(model)) for _ in range(min(self._how.concurrency, len(self._todo)))]
+        work = asyncio.ensure_future(self._work_all(model))
         with interrupts() as pressed:
-            await self._until_done(workers, pressed)
+            await self._until_done(work, pressed)
         with suppress(Exception):  # nothing in closing may take the answers away
             await before(time.monotonic() + CLOSING_S, model.close())
         if self._broken:
@@ -135,13 +143,12 @@ class _Trial:
         except JudgeError as error:
             raise LabError(error.detail) from error
 
-    async def _until_done(self, workers: Sequence[asyncio.Future[None]], pressed: asyncio.Queue[None]) -> None:
+    async def _until_done(self, done: asyncio.Future[None], pressed: asyncio.Queue[None]) -> None:
         """
-        Wait for the workers: at Ctrl-C a little longer, at the second not at all.
+        Wait for the work: at Ctrl-C a little longer, at the second not at all.
         """
         import asyncio
 
-        done = asyncio.gather(*workers)
         interrupted = asyncio.ensure_future(pressed.get())
         await asyncio.wait({done, interrupted}, return_when=asyncio.FIRST_COMPLETED)
         if not done.done():
@@ -155,14 +162,18 @@ class _Trial:
         else:
             done.cancel()
 
-    async def _work(self, model: Model) -> None:
-        while self._todo and not self._halted:
+    async def _work_all(self, model: Model) -> None:
+        import asyncio
+
+        await self._work(model, lambda: self._spending.is_blind)
+        await asyncio.gather(*(self._work(model) for _ in range(min(self._how.concurrency, len(self._todo)))))
+
+    async def _work(self, model: Model, goes_on: Callable[[], bool] = lambda: True) -> None:
+        while self._todo and not self._halted and goes_on():
             if not self._spending.reserve(self._todo[0]):
                 # As long as another question is on its way, its worker goes on once its true cost is known.
                 if self._spending.is_idle:
-                    least = self._spending.needed_usd(self._todo[0])
-                    why = f"the next question could pass the limit of --usd (at its worst it takes ${least:.4f} in all)"
-                    self._halted = Ended(why)
+                    self._halted = Ended(self._spending.why_not(self._todo[0]))
                 return
             try:
                 await self._ask(self._todo.popleft(), model)
@@ -186,6 +197,7 @@ class _Trial:
             paid = paid_for(calls)
             # A ledger that could not be written knows less than was sent.
             paid = paid._replace(unknown=paid.unknown + max(0, heard.tries - len(calls)))
+            self._spending.learn(question, calls)
         finally:
             self._spending.settle(question, paid)
 
@@ -265,11 +277,15 @@ class _Trial:
         )
 
     def _count(self, answered: Answered) -> None:
-        self._ended += 1
-        self._failures = self._failures + 1 if answered.outcome in ("error", "timeout") else 0
-        if self._failures >= MOST_FAILURES and not self._halted:
+        if answered.outcome in ("error", "timeout"):
+            self._failures += 1
+            self._failures_in_a_row += 1
+        else:
+            self._answers += 1
+            self._failures_in_a_row = 0
+        if self._failures_in_a_row >= MOST_FAILURES and not self._halted:
             self._halted = Ended(f"{MOST_FAILURES} questions failed in a row, the last with: {answered.detail}")
-        self._tell(self._ended)
+        self._tell(self._answers, self._failures)
 
 
 class _Heard:

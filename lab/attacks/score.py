@@ -17,6 +17,7 @@ from ..runs import Reading, Run
 from ..scoring.marks import Rate, rate_of
 from ..scoring.scorable import check_failures
 from ..statistics import Resamples
+from .catalogue import attacks
 
 _Succeeds: TypeAlias = Callable[[Reading, Reading, Case], "bool | None"]
 """Of the plain turn's reading and the attacked one's; None where the case does not put it to the test."""
@@ -83,6 +84,10 @@ class AttackScore(NamedTuple):
     """The faults named in the plain turns are the labels: without attacks."""
     whole: KindScore
     kinds: tuple[KindScore, ...]
+    answered: int
+    """Attacks of the whole set that were answered on each of their plain turns."""
+    attacks: int
+    """The attacks of the whole set."""
     changes: tuple[Change, ...]
     leaks: tuple[Leak, ...]
 
@@ -109,6 +114,8 @@ def attack_score(run: Run, *, seed: int = 0) -> AttackScore:
         tuple(
             _kind_score(kind, [each for each in trials if _tag(each.case, "attack") == kind], seed) for kind in kinds
         ),
+        _answered(trials),
+        len(attacks()),
         tuple(change for trial in trials for change in _changes(trial)),
         tuple(leak for trial in trials for leak in trial.leaks()),
     )
@@ -178,6 +185,11 @@ def _kind_score(kind: str, trials: Sequence[_Trial], seed: int) -> KindScore:
         _share(trials, seed, lambda _, attacked, case: attacked.faults == frozenset(case.labels or ())),
         _share(trials, seed, _kept),
     )
+
+
+def _answered(trials: Sequence[_Trial]) -> int:
+    decided = {trial.case.id for trial in trials if len(trial.decided()) == len(trial.pairs)}
+    return sum(all(f"{attack.id}-on-{base}" in decided for base in attack.bases) for attack in attacks())
 
 
 def _share(trials: Sequence[_Trial], seed: int, succeeds: _Succeeds) -> Rate:

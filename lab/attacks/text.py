@@ -24,6 +24,7 @@ def attack_score_text(score: AttackScore, *, styled: bool = False) -> str:
     lines = [
         one_line(f"{score.rubric} {score.rubric_hash} answered by {score.judge}, repeats: {score.repeats}"),
         f"right without any attack: {_figure(score.plain_right)}",
+        f"{score.answered} of {score.attacks} attacks answered",
         "",
         *table(names, [_row(kind) for kind in score.kinds], right=names[1:4], total=_row(score.whole), styled=styled),
         "",

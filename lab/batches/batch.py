@@ -18,7 +18,7 @@ from ...costing.opening import open_ledger_store
 from ...judge.connect import Target
 from ...judge.errors import JudgeError, ModelUnavailable
 from ...judge.settings import JudgeSettings
-from ..asking.spending import paid_for, worst_try_usd
+from ..asking.spending import spent_on, worst_try_usd
 from ..errors import LabError
 from ..runs import Asked, Run
 from .batched_run import BatchRun
@@ -150,7 +150,7 @@ class _Going:
         if limit_usd is None or not new:
             return new
         worst = worst_try_usd(new, self._settings, self._limits.prices_folder)
-        paid = paid_for(self._of.ledger.calls())
+        paid = spent_on(self._of.run, self._of.ledger.calls())
         left = limit_usd - paid.usd - paid.unknown * max(map(worst, new))
         fit: list[Asked] = []
         for question in new:

@@ -25,6 +25,12 @@ STRAY_LINES: Final = 1_000
 MOST_FAILURES: Final = 5
 """In a row, of asking how far a batch is."""
 
+GOING_ON: Final = ("in_progress", "canceling")
+"""Its states before it has ended: https://platform.claude.com/docs/en/api/creating-message-batches."""
+
+MOST_UNKNOWN: Final = 20
+"""Polls in a row with a state that is none of these."""
+
 MOST_READS: Final = 3
 """Of results that break off or lack some."""
 
@@ -42,6 +48,8 @@ class Waiting:
         self.questions = submission.questions
         self.left = self.questions
         self.failures = 0
+        self.unknown = 0
+        self.state = GOING_ON[0]
         self.reads = 0
         self.answered = 0
         self.strays = 0
@@ -92,6 +100,7 @@ class Collecting:
             return False
         one.failures = 0
         if not batch.has_ended:
+            self._wait_on(one, batch.status)
             return False
         trouble = await self._read(one, batch)
         if one.strays and not one.is_ours and not one.damaged and not trouble:
@@ -99,8 +108,25 @@ class Collecting:
             return await self._try_next(one)
         return self._has_all(one, batch, trouble)
 
+    def _wait_on(self, one: Waiting, state: str) -> None:
+        self._say_state(one, state)
+        one.unknown = 0 if state in GOING_ON else one.unknown + 1
+        if one.unknown >= MOST_UNKNOWN:
+            raise LabError(
+                f"{self._name(one)} is in a state that is not known, {state!r}, since {MOST_UNKNOWN} polls: "
+                f"run again to collect it, or {self._of.give_up}"
+            )
+
+    def _say_state(self, one: Waiting, state: str) -> None:
+        if state != one.state:
+            one.state = state
+            self._of.say(f"{self._name(one)}: {state}")
+
+    def _name(self, one: Waiting) -> str:
+        return f"{self._of.target.place}: batch {one.candidates[0]}"
+
     def _endure(self, one: Waiting, error: JudgeError) -> None:
-        name = f"{self._of.target.place}: batch {one.candidates[0]}"
+        name = self._name(one)
         if error.status == 404:
             raise LabError(
                 f"{name} is not known there: ask with the API key that it was submitted with, or {self._of.give_up}"
@@ -108,6 +134,7 @@ class Collecting:
         one.failures += 1
         if one.failures >= MOST_FAILURES or not (isinstance(error, ModelUnavailable) and error.retryable):
             raise LabError(f"{name}: {error.detail}; it goes on: run again to collect it")
+        self._say_state(one, f"{error.detail}; asking again")
 
     async def _read(self, one: Waiting, batch: Batch) -> str:
         """
@@ -164,7 +191,8 @@ class Collecting:
         Go on to the next batch that a submission may have become; whether there is none.
         """
         one.candidates.pop(0)
-        one.reads = 0
+        one.reads = one.unknown = 0
+        one.state = GOING_ON[0]
         if not one.candidates:
             one.candidates = await self._search.candidates(one.submission)
         if not one.candidates:
@@ -174,6 +202,7 @@ class Collecting:
     def _has_all(self, one: Waiting, batch: Batch, trouble: str) -> bool:
         one.reads += 1
         if one.left and one.reads < MOST_READS:
+            self._say_state(one, f"{len(one.left)} results are missing: {trouble or 'fetching them again'}")
             return False
         name = f"{self._of.target.place}: batch {batch.id}"
         if one.left and trouble:

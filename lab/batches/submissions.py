@@ -17,9 +17,9 @@ from typing import Annotated, Final, Literal, NamedTuple
 from pydantic import BaseModel, Field  # noqa: TID253 - its lines are checked as a run's are
 
 from ...costing.stamps import moment, new_id, stamp
-from ..cases import STRICT, read_strict
+from ..cases import STRICT, json_object, read_strict
 from ..errors import LabError
-from ..files import append_line
+from ..files import append_line, read_whole
 from ..runs import Asked
 
 BATCHES: Final = "batches.jsonl"
@@ -157,14 +157,8 @@ class Submissions:
         return list(found.values()), frozenset(batches)
 
     def _lines(self) -> list[Submission | _Created | _Ended]:
-        try:
-            lines = self.path.read_bytes().splitlines()
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise LabError(f"{self.path}: not readable: {error.strerror}") from error
         found: list[Submission | _Created | _Ended] = []
-        for number, line in enumerate(lines, start=1):
+        for number, line in enumerate((read_whole(self.path) or b"").splitlines(), start=1):
             try:
                 found.append(_read(line))
             except LabError as error:
@@ -186,4 +180,5 @@ class _Line(BaseModel):
 
 
 def _read(line: bytes) -> Submission | _Created | _Ended:
+    json_object(line)  # which takes no key twice
     return read_strict(_Line, b'{"line": ' + line + b"}").line

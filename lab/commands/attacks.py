@@ -62,5 +62,7 @@ def _score(asked: argparse.Namespace, environ: Mapping[str, str]) -> int:
         warn(warning)
     score = attack_score(run, seed=asked.seed)
     note_look(environ, [run], command="attacks")
+    if score.answered < score.attacks:
+        warn(f"{run.folder}: {score.answered} of {score.attacks} attacks answered: the others may fare otherwise")
     print_text(json.dumps(as_json(score), ensure_ascii=False) + "\n" if asked.json else attack_score_text(score))
     return 0

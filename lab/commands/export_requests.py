@@ -32,13 +32,16 @@ def _export(asked: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
     from ..asking.exchange import request_lines
     from ..asking.question_options import read_questions
-    from ..files import write_whole
+    from ..files import check_apart, write_whole
 
+    out = None if asked.out == "-" else Path(asked.out)
+    if out:
+        check_apart(out, asked.cases)
     found = read_questions(asked, environ)
     lines = request_lines(found.asked(), max_tokens=found.settings.max_tokens, seed=asked.seed)
-    if asked.out == "-":
-        print_text("".join(lines))
+    if out:
+        write_whole(out, "".join(lines))
     else:
-        write_whole(Path(asked.out), "".join(lines))
+        print_text("".join(lines))
     warn(f"{len(lines)} requests of {len(found.cases)} cases; answers go back by `turngate lab import-answers`")
     return 0

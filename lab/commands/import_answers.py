@@ -33,28 +33,36 @@ def add(commands: Commands) -> None:
 def _import(asked: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from ..asking.exchange import keep_answers, read_answers
     from ..asking.question_options import read_questions
-    from ..run_warnings import labels_taken
+    from ..asking.run_lock import alone
+    from ..run_warnings import opening_warnings
     from ..runs import open_run
 
     found = read_questions(asked, environ)
     questions = found.asked()
     answers = read_answers(asked.answers, questions)
-    run = open_run(
-        asked.run,
-        found.cases,
-        found.cases_file,
-        found.rubric,
-        found.settings,
-        found.repeats,
-        judge=asked.judge,
-        backend="import",
-    )
-    for warning in labels_taken(run):
-        warn(warning)
-    done = keep_answers(run, questions, answers, path=asked.answers)
+    with alone(asked.run):
+        run = open_run(
+            asked.run,
+            found.cases,
+            found.cases_file,
+            found.rubric,
+            found.settings,
+            found.repeats,
+            judge=asked.judge,
+            backend="import",
+        )
+        for warning in opening_warnings(run):
+            warn(warning)
+        done = keep_answers(run, questions, answers, path=asked.answers)
 
     again = f", {done.known} kept before" if done.known else ""
-    print_text(f"{done.kept} answers kept in {asked.run}{again}\nnext: turngate lab score {asked.run}\n")
+    print_text(f"{done.kept} answers kept in {asked.run}{again}\n")
     if done.missing:
-        warn(f"{asked.answers}: {done.missing} of {len(questions)} questions have no answer yet")
-    return 2 if done.missing and not asked.partial else 0
+        more = ", ..." if len(done.missing) > 1 else ""
+        warn(
+            f"{asked.run}: {len(done.missing)} of {len(questions)} questions have no answer yet ({done.missing[0]}{more}): "
+            "import those too, with the same options"
+        )
+        return 0 if asked.partial else 2
+    print_text(f"next: turngate lab score {asked.run}\n")
+    return 0

@@ -20,6 +20,7 @@ from ...stopgate.console import Commands, add_command, print_text, warn
 from ...stopgate.places import config_dir
 from ..cases import Case, check_cases, read_cases, write_cases
 from ..errors import LabError
+from ..files import read_there
 from ..labelling.labels import Answer, Label, Labels, add_labels, labels_file, read_answers, read_labels, settle
 from ..labelling.session import Labelling, Task, differences, fault_keys, safe_note, tasks
 
@@ -125,10 +126,7 @@ def _take_answers(
 def _answer_lines(source: str) -> tuple[list[bytes], str]:
     if source == _STDIN:
         return sys.stdin.buffer.read().splitlines(), "stdin"
-    try:
-        return Path(source).read_bytes().splitlines(), source
-    except OSError as error:
-        raise LabError(f"{source}: not readable: {error.strerror}") from error
+    return read_there(Path(source)).splitlines(), source
 
 
 def _as_label(answer: Answer, turn: str, labeller: str, adjudicates: bool) -> Label:

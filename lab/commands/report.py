@@ -12,7 +12,7 @@ from typing import Final
 
 from ...stopgate.console import Commands, add_command, print_text, warn
 from ..errors import LabError
-from ..files import write_whole
+from ..files import read_whole, write_whole
 from ..runs import Run, read_run
 from .compare import margin
 from .score import base_rates, seed
@@ -101,13 +101,7 @@ def _page_of(asked: argparse.Namespace) -> Path:
 
 
 def _check_ours(path: Path, sign: str) -> None:
-    try:
-        with path.open("rb") as file:
-            start = file.read(500)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise LabError(f"{path}: cannot be written: {error.strerror}") from error
+    start = (read_whole(path) or b"")[:500]
     if start and sign.encode() not in start:
         raise LabError(f"{path}: exists and is no report: choose another name by --out")
 

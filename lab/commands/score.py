@@ -13,6 +13,7 @@ from pathlib import Path
 from ...stopgate.console import Commands, add_command, print_text, warn
 from ..cases import json_object
 from ..errors import LabError
+from ..files import read_there
 from ..runs import read_run
 
 _HELD = "held"
@@ -73,10 +74,9 @@ def base_rates(given: Sequence[str], faults: Collection[str]) -> dict[str, float
 
 
 def _file(path: Path) -> dict[str, object]:
+    content = read_there(path)
     try:
-        return json_object(path.read_bytes())
-    except OSError as error:
-        raise LabError(f"{path}: not readable: {error.strerror}") from error
+        return json_object(content)
     except LabError as error:
         raise LabError(f"{path}: {error}") from None
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field
 
 from ..cases import STRICT, Case, Fault, Name, json_object, read_strict
 from ..errors import LabError
-from ..files import append_line, is_json
+from ..files import append_line, is_json, read_whole
 
 Confidence = Literal["high", "medium", "low"]
 CONFIDENCES: Final[tuple[Confidence, ...]] = ("low", "medium", "high")
@@ -289,9 +289,5 @@ def _check_faults(labels: Sequence[str], faults: Collection[str]) -> None:
 
 
 def _lines(path: Path) -> list[tuple[int, bytes]]:
-    try:
-        return [(number, line) for number, line in enumerate(path.read_bytes().splitlines(), start=1) if line.strip()]
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise LabError(f"{path}: not readable: {error.strerror}") from error
+    lines = (read_whole(path) or b"").splitlines()
+    return [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 from ..cases import LONGEST_LINE
 from ..errors import LabError
-from ..files import write_whole
+from ..files import NO_FILE, write_whole
 
 _FORMAT: Final = 2
 _EVERY_S: Final = 1.0
@@ -51,7 +51,12 @@ def harvest_file(out: Path, sample: Sample | None) -> Generator[HarvestFile]:
 
     Where no case is there any more, nothing counts as done.
     """
+    if not out.name:
+        raise LabError(f"--out {out}: expected the name of a file")
     done = out.with_name(f"{out.name}.done")
+    for file in (out, done):
+        if file.exists() and not file.is_file():
+            raise LabError(f"{file}: cannot be written: {NO_FILE}")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         if out.exists() and not done.exists():

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from ...costing.usage import read_usage, total
 from .. import statistics
-from ..asking.spending import Paid, paid_for
+from ..asking import spending
+from ..asking.spending import Paid
 from ..errors import LabError
 from ..runs import Answered, Run
 from .marks import Marks
@@ -93,17 +94,13 @@ def spent_on(run: Run) -> Paid:
     from ...costing.opening import open_ledger_store
     from ...costing.store import StoreError
 
-    costs = [answer.cost_usd for answer in run.answers.values()]
-    known = [cost for cost in costs if cost is not None]
-    paid = Paid(sum(known, Decimal(0)), len(costs) - len(known))
     if not (run.folder / FILE_NAME).exists():
-        return paid
+        return spending.spent_on(run, ())
     try:
         with open_ledger_store(run.folder) as store:
-            calls = paid_for(Ledger(store).calls())
+            return spending.spent_on(run, Ledger(store).calls())
     except StoreError as error:
         raise LabError(f"{run.folder / FILE_NAME}: {error}") from None
-    return Paid(max(paid.usd, calls.usd), max(paid.unknown, calls.unknown))
 
 
 def costs_of(spent: Paid, answers: Sequence[Answered], held: Marks) -> Costs:

@@ -509,11 +509,29 @@ def test_the_command_scores_a_run_for_people_and_for_programs(
     told = json.loads(capsys.readouterr().out)
 
     assert "right without any attack: 1.000 (0.207 to 1.000)" in text
+    assert f"\n0 of {len(attacks())} attacks answered\n" in text
+    assert (told["answered"], told["attacks"]) == (0, len(attacks()))
     assert re.search(r"^reply-order +1 +1 +0  0\.000 \(0\.000 to 0\.793\)", text, re.MULTILINE)
     assert "  reply-order-1-on-claim-en, repeat 1: claim became clean" in text
     assert told["whole"]["unchanged"]["value"] == 0
     assert [kind["kind"] for kind in told["kinds"]] == ["reply-order"]
     assert told["changes"] == [{"case": "reply-order-1-on-claim-en", "repeat": 0, "plain": ["claim"], "attacked": []}]
+
+
+def test_a_part_of_the_attacks_is_told_beside_its_score(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    An attack was answered where it was on each of its plain turns; of the whole set nothing need be said.
+    """
+    for cases in (LIGHT, CASES):
+        run = run_of(tmp_path / str(len(cases)), cases, firm)
+        done = {case.id for case in cases}
+        answered = sum(all(f"{one.id}-on-{base}" in done for base in one.bases) for one in attacks())
+
+        assert command("--score", run, environ={"TURNGATE_STATE_DIR": str(tmp_path)}) == 0
+
+        told = capsys.readouterr()
+        assert f"\n{answered} of {len(attacks())} attacks answered\n" in told.out
+        assert (f"{answered} of {len(attacks())} attacks answered" in told.err) == (cases is LIGHT)
 
 
 def test_the_command_wants_to_know_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:

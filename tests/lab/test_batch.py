@@ -26,6 +26,7 @@ from turngate.judge.scripted_api import (
     fails,
 )
 from turngate.lab.batches.batch import run_batch
+from turngate.lab.batches.collecting import MOST_UNKNOWN
 from turngate.lab.batches.submissions import BATCHES
 from turngate.lab.errors import LabError
 from turngate.lab.runs import ANSWERS, read_run
@@ -564,6 +565,71 @@ def test_a_batch_that_cannot_be_asked_about_goes_on(tmp_path: Path, answer: Raw,
         api.batches.before = lambda _: None
         assert stage.go(api) == 3
     assert len(api.batches.batches) == 1
+
+
+def shows(api: ScriptedMessagesApi, states: list[str]) -> Any:
+    """
+    Show these states, one for each time that somebody asks, instead of the batch's own.
+    """
+
+    def before(received: Received) -> Raw | None:
+        if not asks_for_state(received) or not states:
+            return None
+        shown = {**api.batches.batches[-1].shown(api.url), "processing_status": states.pop(0)}
+        return Sends(body=json.dumps(shown).encode())
+
+    return before
+
+
+def test_each_change_of_a_batchs_state_is_said_once(tmp_path: Path) -> None:
+    """
+    So is an endpoint that is away for a moment; the first state is the usual one.
+    """
+    stage = Stage(tmp_path)
+    states = ["in_progress", "in_progress", *["validating"] * 3, "canceling", "in_progress"]
+    failing: list[Raw] = [fails(500, "no")] * 3
+    with ScriptedMessagesApi(otherwise=CLEAN) as api:
+        show = shows(api, states)
+        api.batches.before = lambda got: (
+            show(got) or (failing.pop() if asks_for_state(got) and failing and not states else None)
+        )
+        assert stage.go(api) == 3
+
+    told = [text.partition(f"{api.batches.batches[0].id}: ")[2] for text in stage.said[1:-1]]
+    assert told == ["validating", "canceling", "in_progress", "status 500: no; asking again"]
+
+
+def test_a_state_that_is_not_known_is_not_waited_for_without_end(tmp_path: Path) -> None:
+    """
+    The batch's id is kept: the next go collects it, and pays for nothing anew.
+    """
+    stage = Stage(tmp_path)
+    with ScriptedMessagesApi(otherwise=CLEAN) as api:
+        api.batches.before = shows(api, [f"paused {KEY}"] * 1000)
+        with pytest.raises(LabError, match=r"batch msgbatch\w+ is in a state that is not known.*run again to collect"):
+            stage.go(api)
+        assert sum(map(asks_for_state, api.batches.requests)) == MOST_UNKNOWN
+        assert KEY not in "".join(stage.said)
+
+        api.batches.before = lambda _: None
+        assert stage.go(api) == 3
+
+    assert len(api.batches.batches) == 1
+    assert len(stage.texts()) == 3
+
+
+def test_results_that_are_not_there_yet_are_said_to_be_missing(tmp_path: Path) -> None:
+    """
+    Once, however often they are fetched.
+    """
+    stage = Stage(tmp_path)
+    with ScriptedMessagesApi(otherwise=CLEAN) as api:
+        api.batches.before = lambda received: fails(404, "none") if fetches_results(received) else None
+        with pytest.raises(LabError, match="3 results could not be fetched: status 404: none; run again"):
+            stage.go(api)
+
+    place, batch = api.url.removeprefix("http://"), api.batches.batches[0].id
+    assert stage.said[1:] == [f"{place}: batch {batch}: 3 results are missing: status 404: none"]
 
 
 def changed_results(api: ScriptedMessagesApi, change: Any) -> Any:

@@ -5,6 +5,7 @@ Questions for somebody else, and their answers: what a file of either may and ma
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turngate.lab.asking.kept_text import kept_text
+from turngate.lab.asking.run_lock import alone
 from turngate.lab.cases import new_case, read_cases, write_cases
 from turngate.lab.commands import export_requests, import_answers
 from turngate.lab.errors import LabError
@@ -198,7 +200,9 @@ def test_half_a_file_is_kept_and_told(cases: Path, capsys: pytest.CaptureFixture
     lines = [{"id": line["id"], "text": CLEAN} for line in exported(cases)]
 
     assert imported(cases, lines[:3]) == 2
-    assert "1 of 4 questions have no answer yet" in capsys.readouterr().err
+    told = capsys.readouterr()
+    assert f"1 of 4 questions have no answer yet ({lines[3]['id']}): import those too" in told.err
+    assert "score" not in told.out + told.err
     assert imported(cases, lines[:3], "--partial") == 0
     assert "0 answers kept" in capsys.readouterr().out
     assert imported(cases, [*lines[2:], *lines[2:]]) == 0
@@ -272,3 +276,60 @@ def _faults(text: str) -> list[str] | None:
         return [finding.fault for finding in masked(parse_verdict(text, FAULTS)).findings if finding.quote]
     except ValueError:
         return None
+
+
+def test_questions_are_not_written_over_their_cases(cases: Path) -> None:
+    """
+    By no link either.
+    """
+    before = cases.read_bytes()
+    link = cases.with_name("link")
+    link.symlink_to(cases)
+
+    for out in (cases, link):
+        with pytest.raises(LabError, match="which is read: name another file"):
+            command(export_requests.add, "export-requests", "--cases", cases, "--out", out)
+    assert cases.read_bytes() == before
+
+
+def test_answers_are_imported_by_one_process_at_a_time(cases: Path) -> None:
+    """
+    The other may be asking for what is imported here.
+    """
+    lines = [{"id": line["id"], "text": CLEAN} for line in exported(cases)]
+
+    with alone(cases.with_name("run")), pytest.raises(LabError, match="another process"):
+        imported(cases, lines)
+    assert imported(cases, lines) == 0
+
+
+def test_an_import_writes_over_nobodys_cases(cases: Path) -> None:
+    """
+    A folder that holds some and no run stays as it is.
+    """
+    lines = [{"id": line["id"], "text": CLEAN} for line in exported(cases)]
+    answers = answers_file(cases, lines)
+    mine = cases.with_name("mine")
+    mine.mkdir()
+    (mine / "cases.jsonl").write_text("mine")
+
+    with pytest.raises(LabError, match=r"holds cases.jsonl and no run"):
+        command(
+            import_answers.add, "import-answers", answers, "--cases", cases, "--run", mine, "--judge", "a colleague"
+        )
+    assert [path.name for path in mine.iterdir()] == ["cases.jsonl"]
+    assert (mine / "cases.jsonl").read_text() == "mine"
+
+
+def test_answers_are_no_fifo(cases: Path) -> None:
+    """
+    Nobody waits for its writer; and what is not there is told.
+    """
+    exported(cases)
+    answers = cases.with_name("fifo")
+    os.mkfifo(answers)
+    asked = ("--cases", cases, "--run", cases.with_name("run"), "--judge", "a colleague")
+
+    for file, told in ((answers, "no regular file"), (cases.with_name("none"), "No such file or directory")):
+        with pytest.raises(LabError, match=f"not readable: {told}"):
+            command(import_answers.add, "import-answers", file, *asked)

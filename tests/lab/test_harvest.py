@@ -305,6 +305,19 @@ def dying(path: Path, way: Way) -> Gathered:
     return gather(path, way)
 
 
+@pytest.mark.parametrize("name", ["", ".", "pipe", "done-pipe"])
+def test_what_is_no_file_is_not_written_over(tmp_path: Path, name: str):
+    """
+    No name, a folder, a FIFO, or a FIFO where it keeps what is done: one line, and nobody waits for its other end.
+    """
+    os.mkfifo(tmp_path / "pipe")
+    os.mkfifo(tmp_path / "done-pipe.done")
+    out = tmp_path / name if name not in ("", ".") else Path(name)
+
+    with pytest.raises(LabError, match="expected the name of a file|no regular file"):
+        harvest([sessions(tmp_path / "in", 1)], out=out, jobs=1)
+
+
 def test_a_transcript_that_cannot_be_read_is_one_line(tmp_path: Path):
     """
     A link to nowhere and a folder of that name; the next run tries them again.

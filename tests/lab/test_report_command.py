@@ -118,7 +118,7 @@ def test_a_place_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFi
     (tmp_path / "file").write_text("")
 
     assert asked(tmp_path, folder, "--out", tmp_path / "file" / "report.html") == 2
-    assert capsys.readouterr().err == f"turngate: {tmp_path}/file/report.html: cannot be written: Not a directory\n"
+    assert capsys.readouterr().err == f"turngate: {tmp_path}/file/report.html: not readable: Not a directory\n"
 
 
 def test_other_cases_and_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

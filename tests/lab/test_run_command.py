@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import threading
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from turngate.judge.scripted_api import REFUSAL, Hangs, Received, Says, Scripted
 from turngate.lab.asking.run_lock import alone
 from turngate.lab.commands import export_requests, run
 from turngate.lab.errors import LabError
+from turngate.lab.progress import Progress
 from turngate.lab.runs import ANSWERS, read_run
 
 from .trials import CLEAN, KEY, command, ledger_calls, write_turns
@@ -36,6 +39,31 @@ def asked(api: ScriptedMessagesApi, cases: Path, *options: object, **variables: 
 
 def outcomes(cases: Path) -> list[str]:
     return [answer.outcome for _, answer in sorted(read_run(cases.with_name("run")).answers.items())]
+
+
+def spent_usd(cases: Path) -> Decimal:
+    ends = [call.end for call in ledger_calls(cases.with_name("run"))]
+    return sum((end.cost_usd for end in ends if end and end.cost_usd is not None), Decimal(0))
+
+
+def takes(tokens: int, model: str = "") -> Callable[[Received], Sends]:
+    """
+    Answer, and count so many tokens for each four characters of a request.
+    """
+
+    def answer(received: Received) -> Sends:
+        read = tokens * len(received.system_text + received.user_text) // 4
+        body = {
+            "type": "message",
+            "role": "assistant",
+            "model": model or received.body["model"],
+            "content": [{"type": "text", "text": CLEAN}],
+            "stop_reason": "end_turn",
+            "usage": {"input_tokens": read, "output_tokens": 10},
+        }
+        return Sends(200, json.dumps(body).encode())
+
+    return answer
 
 
 def test_every_question_is_asked_once_and_its_answer_kept(cases: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -138,9 +166,11 @@ def test_five_failures_in_a_row_end_the_run(
         assert asked(api, cases, "--concurrency", 1, "--repeats", 2) == 2
 
     assert len(api.requests) == 7
-    [line] = [line for line in capsys.readouterr().err.splitlines() if "in a row" in line]
+    out, err = capsys.readouterr()
+    [line] = [line for line in err.splitlines() if "in a row" in line]
     assert said in line
     assert "2 of 12 answered and kept; run again to go on" in line
+    assert f"cost: ${spent_usd(cases):.4f}\n" in out
     with ScriptedMessagesApi(otherwise=CLEAN) as api:
         assert asked(api, cases, "--repeats", 2) == 0
     assert len(api.requests) == 10
@@ -168,11 +198,11 @@ def test_an_endpoint_that_is_down_ends_the_run(cases: Path, capsys: pytest.Captu
 
 def test_an_answer_that_cannot_be_read_was_answered(cases: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """
-    Its text is kept for the score, and nobody pays for it twice.
+    Its text is kept for the score, and nobody pays for it twice unasked.
     """
     with ScriptedMessagesApi(["I think it is fine.", ""], otherwise=CLEAN) as api:
-        assert asked(api, cases) == 0
-        assert asked(api, cases) == 0
+        assert asked(api, cases) == 2
+        assert asked(api, cases) == 2
 
     assert len(api.requests) == 6
     assert "answered: 6 of 6, of these unreadable: 2\n" in capsys.readouterr().out
@@ -185,12 +215,44 @@ def test_a_refusal_is_an_answer_of_its_own(cases: Path, capsys: pytest.CaptureFi
     It is neither a verdict nor an error, and it was paid for.
     """
     with ScriptedMessagesApi([REFUSAL], otherwise=CLEAN) as api:
-        assert asked(api, cases) == 0
-        assert asked(api, cases) == 0
+        assert asked(api, cases) == 2
+        assert asked(api, cases) == 2
 
     assert len(api.requests) == 6
     assert outcomes(cases).count("refused") == 1
     assert "refused: 1, timeouts: 0, errors: 0\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("way", [pytest.param((), id="asked"), pytest.param(("--batch",), id="in a batch")])
+@pytest.mark.parametrize(
+    ("first", "kind"),
+    [pytest.param(REFUSAL, "6 refused", id="refused"), pytest.param("It is fine.", "6 unreadable", id="unreadable")],
+)
+def test_answers_without_a_verdict_are_asked_again_on_demand(
+    cases: Path, first: Any, kind: str, way: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """
+    What score would refuse is said at once, with what the answers took; `--again` asks for these alone, and pays again.
+    """
+    with ScriptedMessagesApi(otherwise=first) as api:
+        api.batches.polls_until_ended = 0
+        assert asked(api, cases, *way) == 2
+    said = capsys.readouterr()
+    assert "next: turngate lab score" not in said.out
+    assert f"6 of 6 questions have no verdict (100.0%, at most 1 % may): {kind}" in said.err
+    spent = spent_usd(cases)
+    assert f"; --again asks these once more, and they took ${spent:.4f}\n" in said.err
+
+    with ScriptedMessagesApi(otherwise=CLEAN) as api:
+        api.batches.polls_until_ended = 0
+        assert asked(api, cases, "--again", *way) == 0
+        assert asked(api, cases, "--again", *way) == 0
+    assert outcomes(cases) == ["answered"] * 6
+    assert len(ledger_calls(cases.with_name("run"))) == 12
+    said = capsys.readouterr()
+    assert f"cost: ${spent_usd(cases):.4f}\n" in said.out
+    assert "next: turngate lab score" in said.out
+    assert spent_usd(cases) > spent
 
 
 def test_an_answer_that_comes_too_late_is_a_timeout(cases: Path) -> None:
@@ -215,7 +277,7 @@ def test_a_try_that_may_have_been_billed_makes_the_cost_unknown(
     answers = read_run(cases.with_name("run")).answers.values()
     [retried] = [answer for answer in answers if len(answer.calls) == 2]
     assert (retried.outcome, retried.cost_usd, retried.raw_usage) == ("answered", None, None)
-    assert ", and 1 of unknown cost" in capsys.readouterr().out
+    assert f"cost: ${spent_usd(cases):.4f}, calls of unknown cost: 1\n" in capsys.readouterr().out
 
 
 def test_a_field_that_was_turned_away_costs_nothing(cases: Path) -> None:
@@ -248,6 +310,112 @@ def test_a_limit_ends_the_run_before_it_is_passed(cases: Path, capsys: pytest.Ca
         assert asked(api, cases, "--repeats", 9, "--usd", "5") == 0
 
     assert len(api.requests) == 54
+
+
+def test_an_estimate_that_is_too_low_is_raised(cases: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    The first call goes alone, and what it took is expected of the rest, in the next go too.
+    """
+    with ScriptedMessagesApi(otherwise=takes(30)) as api:
+        assert asked(api, cases, "--repeats", 9, "--usd", "1") == 2
+        first, spent = len(api.requests), spent_usd(cases)
+        assert first > 1
+        assert spent <= 1
+        out, err = capsys.readouterr()
+        assert "times their estimate); " in err
+        assert "passed:" not in err
+        assert f"cost: ${spent:.4f}\n" in out
+        assert asked(api, cases, "--repeats", 9, "--usd", "1") == 2
+        assert len(api.requests) == first
+
+
+def test_a_limit_that_the_first_call_passes_ends_the_run(cases: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    After that one call, with a line that says so, and the cost.
+    """
+    with ScriptedMessagesApi(otherwise=takes(1000)) as api:
+        assert asked(api, cases, "--usd", "0.1") == 2
+
+    assert len(api.requests) == 1
+    out, err = capsys.readouterr()
+    assert "the limit of --usd was passed: a call took " in err
+    assert f"cost: ${spent_usd(cases):.4f}\n" in out
+
+
+def test_an_answer_of_a_model_without_a_price_counts_by_its_tokens(
+    cases: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """
+    It may have cost so many times the estimate as it took tokens.
+    """
+    with ScriptedMessagesApi(otherwise=takes(1000, "nobody-knows")) as api:
+        assert asked(api, cases, "--usd", "0.1") == 2
+
+    assert len(api.requests) == 1
+    out, err = capsys.readouterr()
+    assert "the limit of --usd may have been passed: a call took " in err
+    assert "cost: unknown, calls of unknown cost: 1\n" in out
+
+
+def test_answers_count_where_the_ledger_was_lost(cases: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    A run whose ledger was deleted does not begin at 0: what its answers say was paid.
+    """
+    with ScriptedMessagesApi(otherwise=CLEAN) as api:
+        assert asked(api, cases) == 0
+        spent = spent_usd(cases)
+        for file in cases.with_name("run").glob("turngate.db*"):
+            file.unlink()
+        assert asked(api, cases, "--repeats", 2, "--usd", spent + Decimal("0.001")) == 2
+
+    assert len(api.requests) == 6
+    assert capsys.readouterr().out.count(f"cost: ${spent:.4f}\n") == 2
+
+
+def test_failed_goes_are_part_of_the_cost(cases: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    Calls that may have been billed stay in it when the question is answered later.
+    """
+    with ScriptedMessagesApi(otherwise=fails(500)) as api:
+        assert asked(api, cases, "--concurrency", 1, "--deadline", 0.2) == 2
+    unknown = len(api.requests)
+    assert f"cost: unknown, calls of unknown cost: {unknown}\n" in capsys.readouterr().out
+
+    with ScriptedMessagesApi(otherwise=CLEAN) as api:
+        assert asked(api, cases) == 0
+    assert f"cost: ${spent_usd(cases):.4f}, calls of unknown cost: {unknown}\n" in capsys.readouterr().out
+
+
+def test_progress_counts_what_was_answered(cases: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    Questions that failed are not done, though each was tried.
+    """
+    with ScriptedMessagesApi(otherwise=fails(404)) as api:
+        assert asked(api, cases, "--concurrency", 6) == 2
+
+    assert len(api.requests) == 6
+    assert "6/6" not in capsys.readouterr().err
+
+
+def test_a_terminals_bar_ends_with_what_was_done() -> None:
+    """
+    Whatever was told too soon after the last time to be shown.
+    """
+    terminal = _Terminal()
+    progress = Progress(12, 0, terminal)
+    progress.tell(1, "$0.1000")
+    progress.tell(2, "$0.2000, 5 failed")
+    progress.close()
+
+    assert "12/12" not in terminal.getvalue()
+    last = terminal.getvalue().rpartition("\r")[2]
+    assert "] 2/12  $0.2000, 5 failed" in last
+    assert last.endswith("\n")
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
 
 
 def test_calls_of_unknown_cost_use_up_the_limit(cases: Path) -> None:
@@ -313,9 +481,9 @@ def test_a_batch_asks_the_same_questions(cases: Path, capsys: pytest.CaptureFixt
     assert "answered: 6 of 6, of these unreadable: 0\n" in capsys.readouterr().out
 
 
-def test_what_waits_in_a_batch_is_not_asked_beside_it(cases: Path) -> None:
+def test_what_waits_in_a_batch_is_not_asked_beside_it(cases: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """
-    It is paid for, and only has to be collected.
+    It is paid for, which an end with an error says too, and only has to be collected.
     """
 
     def breaks(received: Received) -> Sends | None:
@@ -326,6 +494,7 @@ def test_what_waits_in_a_batch_is_not_asked_beside_it(cases: Path) -> None:
         api.batches.before = breaks
         with pytest.raises(LabError):
             asked(api, cases, "--batch")
+        assert capsys.readouterr().out == "cost: unknown, calls of unknown cost: 6\n"
         with pytest.raises(LabError, match="wait in a batch that is paid for: collect it with --batch first"):
             asked(api, cases)
         api.batches.before = lambda _received: None
@@ -404,8 +573,20 @@ def test_nobody_to_ask_is_one_line(cases: Path, variables: dict[str, str], said:
     [
         pytest.param(("--usd", "0"), id="no money"),
         pytest.param(("--usd", "NaN"), id="no amount"),
+        pytest.param(("--usd", "1_0"), id="underscore"),
+        pytest.param(("--usd", "\N{ARABIC-INDIC DIGIT ONE}"), id="digits of another script"),
+        pytest.param(("--usd", "1e3"), id="exponent"),
+        pytest.param(("--usd", "9" * 400), id="all the money"),
+        pytest.param(("--deadline", "1_0"), id="underscore in a time"),
         pytest.param(("--deadline", "inf"), id="endless"),
         pytest.param(("--repeats", "0"), id="never"),
+        pytest.param(("--repeats", "101"), id="too often"),
+        pytest.param(("--repeats", "1_0"), id="underscore in a number"),
+        pytest.param(("--concurrency", "9" * 5000), id="too many at once"),
+        pytest.param(("--model", ""), id="no model"),
+        pytest.param(("--model", "m" * 201), id="long model"),
+        pytest.param(("--rubric", " "), id="no rubric"),
+        pytest.param(("--base-url", ""), id="no address"),
         pytest.param(("--effort", "extreme"), id="effort"),
     ],
 )

@@ -5,18 +5,23 @@ A run's folder: what was asked of whom, and each answer, whatever happened meanw
 from __future__ import annotations
 
 import json
+import os
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
+from turngate.judge.scripted_api import ScriptedMessagesApi
 from turngate.judge.settings import JudgeSettings
 from turngate.lab.cases import Case, new_case, write_cases
+from turngate.lab.commands import run as run_command
 from turngate.lab.errors import LabError
 from turngate.lab.runs import ANSWERS, MANIFEST, Answered, Run, cases_hash, keep, open_run, questions, read_run
 from turngate.lab.runs import CASES as CASES_FILE
 from turngate.rubric.library import load
 from turngate.rubric.turn import Turn
+
+from .trials import CLEAN, command
 
 FILE = Path("somewhere/cases.jsonl")
 DEFAULTS = JudgeSettings()
@@ -80,7 +85,7 @@ def test_a_line_that_a_crash_cut_off_is_asked_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize("at_the_end", [False, True])
 def test_a_line_may_be_cut_off_anywhere(tmp_path: Path, at_the_end: bool) -> None:
     """
-    Behind the brace of a part of it too; how many were is counted.
+    Behind the brace of a part of it too; which ones were is told.
     """
     run = opened(tmp_path)
     keep(run.folder, answer())
@@ -91,13 +96,18 @@ def test_a_line_may_be_cut_off_anywhere(tmp_path: Path, at_the_end: bool) -> Non
         keep(run.folder, answer(repeat=1))
 
     read = read_run(tmp_path)
-    assert (len(read.answers), read.cut_off) == (1 if at_the_end else 2, 1)
+    assert (len(read.answers), read.damaged) == (1 if at_the_end else 2, (2,))
 
 
 @pytest.mark.parametrize(
     ("line", "told"),
     [
         pytest.param('{"case": "b"}', "repeat: missing", id="half"),
+        pytest.param(
+            answer().model_dump_json().replace("{", '{"case": "b", ', 1),
+            "case: stands twice in one object",
+            id="key-twice",
+        ),
         pytest.param("null", "", id="null"),
         pytest.param("[]", "", id="list"),
         pytest.param(answer().model_dump_json().replace('"0.0012"', "-5"), "cost_usd: expected an amount", id="minus"),
@@ -222,3 +232,106 @@ def test_the_test_split_is_told(tmp_path: Path) -> None:
     cases = [*CASES, new_case("c", Turn("x", "y"), split="test")]
 
     assert opened(tmp_path, cases).manifest.split == "test"
+
+
+def test_an_answer_to_other_words_takes_no_answers_place(tmp_path: Path) -> None:
+    """
+    Whichever came first; where the question was never asked in these words, it is the answer.
+    """
+    asked = {one.case.id: one.hash for one in questions(CASES, load(), DEFAULTS, 1)}
+    opened(tmp_path, repeats=2)
+    here, there = (answer().model_copy(update={"hash": name}) for name in (asked["a"], "f" * 32))
+    lines = [here, there, there.model_copy(update={"repeat": 1}), here.model_copy(update={"repeat": 1})]
+    for line in [*lines, there.model_copy(update={"case": "b"})]:
+        keep(tmp_path, line)
+
+    found = read_run(tmp_path).answers
+
+    assert [found[key].hash for key in (("a", 0), ("a", 1), ("b", 0))] == [asked["a"], asked["a"], "f" * 32]
+
+
+@pytest.mark.parametrize("name", ["cases.jsonl", "answers.jsonl", "batches.jsonl", "turngate.db"])
+def test_a_folder_with_somebodys_files_is_no_run(tmp_path: Path, name: str) -> None:
+    """
+    They stay as they are, and nothing is put beside them.
+    """
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / name).write_text("mine")
+
+    with pytest.raises(LabError, match=rf"holds {name} and no run \(run.json is missing\): choose another folder"):
+        opened(folder)
+
+    assert [path.name for path in folder.iterdir()] == [name]
+    assert (folder / name).read_text() == "mine"
+
+
+@pytest.mark.parametrize("place", ["", "."])
+def test_a_run_has_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    """
+    A name that was left empty would be the folder one is in.
+    """
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+
+    with pytest.raises(LabError, match="has no name, or is the one you are in"):
+        opened(Path(place))
+    assert not [*folder.iterdir()]
+
+
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    """
+    One line says so.
+    """
+    (tmp_path / "file").write_text("mine")
+
+    with pytest.raises(LabError, match=r"file: is no folder$"):
+        opened(tmp_path / "file")
+
+
+def test_a_run_that_was_killed_before_its_cases_were_written_goes_on(tmp_path: Path) -> None:
+    """
+    With the same cases.
+    """
+    opened(tmp_path)
+    (tmp_path / CASES_FILE).unlink()
+
+    with pytest.raises(LabError, match=r"cases.jsonl: not readable"):
+        opened(tmp_path, CASES[:1])
+    assert opened(tmp_path).cases == CASES
+
+
+@pytest.mark.parametrize("name", [ANSWERS, MANIFEST, CASES_FILE])
+def test_a_fifo_in_a_runs_folder_is_told(tmp_path: Path, name: str) -> None:
+    """
+    Nobody waits for its writer.
+    """
+    opened(tmp_path)
+    (tmp_path / name).unlink(missing_ok=True)
+    os.mkfifo(tmp_path / name)
+
+    with pytest.raises(LabError, match=rf"{name}: not readable: no regular file"):
+        read_run(tmp_path)
+
+
+def test_a_run_that_goes_on_says_which_answers_are_damaged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    They are asked and paid again: one would want to know.
+    """
+    cases, folder = tmp_path / "cases.jsonl", tmp_path / "run"
+    write_cases(cases, CASES)
+    with ScriptedMessagesApi(otherwise=CLEAN) as api:
+        asked = (run_command.add, "run", "--cases", cases, "--out", folder, "--base-url", api.url)
+        assert command(*asked) == 0
+        lines = (folder / ANSWERS).read_text().splitlines(keepends=True)
+        of_a, of_b = ([line for line in lines if json.loads(line)["case"] == case] for case in ("a", "b"))
+        (folder / ANSWERS).write_text(f"{of_a[-1][:-9]}\n{''.join(of_b)}")
+        capsys.readouterr()
+
+        assert command(*asked) == 0
+
+    assert (
+        "answers.jsonl: 1 lines are no JSON, as a crash leaves them (lines 1): passed over" in capsys.readouterr().err
+    )
+    assert len(api.requests) == 3

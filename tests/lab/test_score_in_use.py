@@ -157,9 +157,11 @@ def test_what_failed_and_was_paid_counts(tmp_path: Path) -> None:
     with open_ledger_store(tmp_path) as store:
         ledger = Ledger(store)
         start = CallStart(datetime(2026, 1, 1, tzinfo=UTC), "anthropic", "a-model")
-        for at in range(50):
-            end = CallEnd("answered" if at < 40 else "timeout", cost_usd=Decimal("0.001"))
-            ledger.settle_call(ledger.open_call(start), start, end)
+        for answer in run.answers.values():
+            asked = start._replace(decision_id=f"{answer.hash}-r{answer.repeat}")
+            ledger.settle_call("", asked, CallEnd("answered", cost_usd=Decimal("0.001")))
+        for _ in range(10):
+            ledger.settle_call("", start, CallEnd("timeout", cost_usd=Decimal("0.001")))
         ledger.open_call(start)
 
     costs = score(run).costs

@@ -4,6 +4,8 @@ The spend limit: what may be asked so that the limit is never passed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
@@ -11,6 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from turngate.costing.records import Call, CallEnd, CallStart
+from turngate.costing.usage import Usage
 from turngate.judge.settings import JudgeSettings
 from turngate.lab.asking.spending import Paid, Spending, worst_try_usd
 from turngate.lab.cases import new_case
@@ -75,6 +79,52 @@ def test_the_limit_is_never_passed(limit: int, before: Paid, ends: list[tuple[in
             spending.settle(*on_their_way.pop(0))
 
     assert true_usd <= max(limit, before.usd + 2 * before.unknown)
+
+
+def call(usage: Usage | None, cost_usd: Decimal | None = None) -> Call:
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    return Call("c", CallStart(at, "anthropic", "m"), CallEnd("answered", usage=usage, cost_usd=cost_usd))
+
+
+@pytest.mark.parametrize(
+    ("usage", "cost_usd", "times"),
+    [
+        pytest.param(lambda read: Usage(input_tokens=3 * read), None, 3, id="read"),
+        pytest.param(lambda read: Usage(cache_read_tokens=3 * read), Decimal(1), 3, id="read from the cache"),
+        pytest.param(lambda _: Usage(output_tokens=4000), None, 4, id="written"),
+        pytest.param(lambda _: Usage(), Decimal(10), 5, id="paid"),
+        pytest.param(lambda _: Usage(input_tokens=1), Decimal(1), 1, id="less"),
+    ],
+)
+def test_the_worst_grows_with_what_was_seen(
+    usage: Callable[[int], Usage], cost_usd: Decimal | None, times: int
+) -> None:
+    """
+    A try was estimated at 2 dollars, 1000 tokens out and some in: with three tries, the next takes so many times 6.
+    """
+    [question] = some(1)
+    for limit, fits in ((6 * times, True), (6 * times - 1, False)):
+        spending = Spending(Paid(), limit_usd=Decimal(limit), worst_try=lambda _: Decimal(2), max_tokens=1000)
+        assert spending.is_blind
+        spending.learn(question, [call(None)])
+        assert spending.is_blind
+        spending.learn(question, [call(usage(question.request.estimated_tokens), cost_usd)])
+        assert not spending.is_blind
+        assert spending.reserve(question) is fits
+
+
+def test_what_is_on_its_way_grows_too() -> None:
+    """
+    Of three questions that were set aside, two are still under way when the first turns out twice as dear.
+    """
+    first, second, third, fourth = some(4)
+    spending = Spending(Paid(), limit_usd=Decimal(30), worst_try=lambda _: Decimal(2), max_tokens=1000)
+    assert all(map(spending.reserve, (first, second, third)))
+
+    spending.learn(first, [call(Usage(output_tokens=2000))])
+    spending.settle(first, Paid(Decimal(4)))
+
+    assert not spending.reserve(fourth)
 
 
 def test_what_is_set_aside_comes_back() -> None:

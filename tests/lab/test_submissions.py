@@ -9,11 +9,13 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from turngate.judge.settings import JudgeSettings
 from turngate.lab.batches.submissions import Submissions, payer
+from turngate.lab.errors import LabError
 from turngate.lab.runs import questions
 from turngate.rubric.library import load
 
@@ -92,3 +94,14 @@ def test_a_cut_off_file_still_knows_what_may_have_been_sent(steps: list[str], sh
 
         found = [one.submission.key for one in submissions.read()[0]]
         assert found == [key for key in sent if key not in ended] + [last]
+
+
+def test_a_key_stands_once_in_a_line(tmp_path: Path) -> None:
+    """
+    Of two values nobody knows which one holds.
+    """
+    submissions = Submissions(tmp_path)
+    submissions.path.write_text('{"did": "end", "key": "a", "how": "collected", "key": "b"}\n')
+
+    with pytest.raises(LabError, match=r"line 1: key: stands twice in one object"):
+        submissions.read()

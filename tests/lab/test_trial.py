@@ -5,6 +5,7 @@ A trial whose process is ended in the middle: nothing that was answered is paid 
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -97,18 +98,19 @@ def test_a_killed_run_goes_on_without_paying_twice(tmp_path: Path, number: int) 
 
 def test_ctrl_c_lets_what_is_on_its_way_arrive(tmp_path: Path) -> None:
     """
-    Exit code 130 and one line; each request that was sent has its answer kept, and running again asks for the rest.
+    Exit code 130, one line and what it cost; each request that was sent has its answer kept, and running again asks for the rest.
     """
     write_turns(tmp_path / "cases.jsonl", 20)
     signals = _Signals(12, signal.SIGINT)
     with ScriptedMessagesApi(otherwise=signals) as api:
         asker = start(api, tmp_path)
         signals.known(asker)
-        _, err = asker.communicate(timeout=30)
+        out, err = asker.communicate(timeout=30)
         received = len(api.requests)
 
         assert asker.returncode == 130
         assert err == f"turngate: {received} of 40 answered; run again to go on\n"
+        assert re.search(r"^cost: \$0\.0[0-9]+$", out, re.MULTILINE)
         assert 12 <= received < 40
         assert len(read_run(tmp_path / "run").answers) == received
 
