@@ -17,8 +17,9 @@ from .events import BadEvent, Event, read_event
 from .gate import HELD_BY_ANOTHER, Reply, Store, decide, decision_line, record
 from .once import once
 from .places import config_dir, state_dir
-from .protocol import answer, style_for
+from .protocol import answer, style_for, tool_answer
 from .settings import Reading
+from .tool_call import TOOL_EVENT, decide_tool_call
 from .trust import Trusted, trusted
 
 if TYPE_CHECKING:
@@ -116,6 +117,8 @@ def answer_question(question: Question, reading: Reading, clock: Clock, desk: De
     event, safe = question
     decision_id = decision_id or new_id(clock.now)
     store = desk.open_store(safe.environ, reading.settings.ledger_url)
+    if event.name == TOOL_EVENT:
+        return _answer_tool_call(question, reading, clock, store, decision_id)
     asking = _Asking(question, reading, store, clock, decision_id, desk)
     reply = decide(
         event,
@@ -134,6 +137,18 @@ def answer_question(question: Question, reading: Reading, clock: Clock, desk: De
     return Answer(
         answer(event_name=event.name, reason=reply.reason, message=reply.message, style=style),
         one_line(*safe.notices, *reading.notices, *troubles),
+    )
+
+
+def _answer_tool_call(question: Question, reading: Reading, clock: Clock, store: Store, decision_id: str) -> Answer:
+    event, safe = question
+    reply = decide_tool_call(event, reading.settings)
+    if store.ledger is not None:
+        logged = Reply(reply.outcome, detail=reply.detail)
+        record(store.ledger, decision_line(event, logged, clock.now, decision_id, clock.elapsed() * 1000))
+    return Answer(
+        tool_answer(event_name=event.name, permission=reply.permission, reason=reply.reason),
+        one_line(*safe.notices, *reading.notices),
     )
 
 

@@ -72,6 +72,10 @@ class Event(NamedTuple):
     """The folder of the project, by `CLAUDE_PROJECT_DIR`, else the working directory."""
     attended: bool | None = None
     """Whether a person is there, None where the client does not say."""
+    tool_name: str = ""
+    """Before a tool: which."""
+    command: str | None = None
+    """Of a Bash call, whole; None where there is none."""
     transcript_end: int | None = None
     """The bytes of the transcript that were there at the stop; None: all of it. Named only where a past stop is played again."""
 
@@ -127,7 +131,15 @@ def read_event(data: bytes, environ: Mapping[str, str]) -> Event:
         permission_mode=_text(fields, "permission_mode", _ID_LIMIT),
         project=scrub(environ.get("CLAUDE_PROJECT_DIR", "")) or _text(fields, "cwd"),
         attended=_attended(environ),
+        tool_name=_text(fields, "tool_name", _ID_LIMIT),
+        command=_command(fields),
     )
+
+
+def _command(fields: Mapping[str, object]) -> str | None:
+    tool_input = fields.get("tool_input")
+    command = cast("dict[str, object]", tool_input).get("command") if isinstance(tool_input, dict) else None
+    return scrub(command) if isinstance(command, str) else None
 
 
 def scrub(text: str) -> str:

@@ -30,6 +30,16 @@ def answer(*, event_name: str, reason: str, message: str, style: Style) -> bytes
     return json.dumps(fields).encode() if fields else b""
 
 
+def tool_answer(*, event_name: str, permission: str, reason: str) -> bytes:
+    """
+    Give the bytes for standard output before a tool: zero bytes where there is no objection.
+    """
+    if not permission:
+        return b""
+    fields = {"hookEventName": event_name, "permissionDecision": permission, "permissionDecisionReason": reason}
+    return json.dumps({"hookSpecificOutput": fields}).encode()
+
+
 def style_for(wanted: str, client_version: str) -> Style:
     """
     Choose how a hold is said; `auto` takes the quieter form where the client's version is known to understand it.

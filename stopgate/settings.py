@@ -49,6 +49,8 @@ class Settings(NamedTuple):
     background_exempt_commands: tuple[str, ...] = ()
     background_holds_per_task: int = 1
     evidence_checks: tuple[str, ...] = ()
+    jobs_mode: str = "deny"
+    jobs_allow: tuple[str, ...] = ()
     rubric_action: Mapping[str, str] = DEFAULT_ACTIONS
     record_turns: bool = False
     ledger_url: str = ""
@@ -332,6 +334,7 @@ def _choices(choices: tuple[str, ...]) -> str:
 _GATE_MODES = ("block", "shadow", "off")
 _STYLES = ("decision", "context", "auto")
 _BACKGROUND_MODES = ("block", "headless", "off")
+_JOBS_MODES = ("deny", "ask", "off")
 _LIST = "a list of at most 200 texts of 500 characters (in a variable: separated by commas)"
 _ACTION_VARIABLE = "TURNGATE_RUBRIC_ACTION_"
 _DEPTH = 3
@@ -353,6 +356,8 @@ KEYS: Final[Mapping[str, _Key]] = {
     "background.exempt_commands": _Key(_words, _LIST, in_project=True),
     "background.holds_per_task": _Key(_whole(0, 100), "a whole number from 0 to 100", in_project=True),
     "evidence.checks": _Key(_words, _LIST, in_project=True),
+    "jobs.mode": _Key(_choice(*_JOBS_MODES), _choices(_JOBS_MODES)),
+    "jobs.allow": _Key(_words, _LIST, in_project=True),
     **{f"rubric.action.{fault}": _ACTION for fault in DEFAULT_ACTIONS},
     "record.turns": _Key(_switch, "true or false"),
     "ledger.url": _Key(_ledger_url, "an address that starts with postgresql://", shown=False),

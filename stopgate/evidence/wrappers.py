@@ -31,7 +31,15 @@ _WRAPPERS: Final[dict[str, _Wrapper]] = {
     "xvfb-run": _Wrapper(with_value="-s -n -e -w"),
     "command": _Wrapper(),
     "exec": _Wrapper(with_value="-a"),
+    "builtin": _Wrapper(),
     "nohup": _Wrapper(),
+    "setsid": _Wrapper(),
+    "chroot": _Wrapper(positional=1),
+    "flock": _Wrapper(with_value="-w -E --timeout --wait --conflict-exit-code", positional=1),
+    "busybox": _Wrapper(),
+    "toybox": _Wrapper(),
+    "xargs": _Wrapper(with_value="-I -L -n -P -s -d -E -a --max-args --max-procs --delimiter --replace --arg-file"),
+    "parallel": _Wrapper(with_value="-j -N -n --jobs --delay --timeout --colsep -a --arg-file"),
     "caffeinate": _Wrapper(with_value="-t -w"),
     "dotenv": _Wrapper(with_value="-e -f"),
     "npx": _Wrapper(with_value="-p --package -c"),
@@ -58,7 +66,8 @@ _WRAPPERS: Final[dict[str, _Wrapper]] = {
     "coverage": _Wrapper(("run",), "--source --omit --include --rcfile --data-file"),
     "dotnet-coverage": _Wrapper(("collect",)),
 }
-_SHELLS: Final = frozenset({"bash", "sh", "zsh", "dash"})
+SHELLS: Final = frozenset({"bash", "sh", "zsh", "dash", "ksh"})
+_SHELL_OPTIONS_WITH_VALUE: Final = ("-o", "+o", "-O", "+O", "--rcfile", "--init-file")
 _MOST: Final = 8
 
 
@@ -66,27 +75,39 @@ def unwrapped(words: _Words) -> _Words:
     """
     The command inside; a shell's `-c` text is not looked into here.
     """
-    for _ in range(_MOST):
-        if not words:
-            return ()
+    return layers(words)[-1] if words else ()
+
+
+def layers(words: _Words) -> list[_Words]:
+    """
+    The command as it stands, and what each of its wrappers runs, the innermost last; each begins with the name of a program.
+    """
+    found = list[_Words]()
+    while words and len(found) <= _MOST:
         words = (_program(words[0]), *words[1:])
+        found.append(words)
         inner = _inside(words)
         if inner == words:
-            return words
+            break
         words = inner
-    return words
+    return found
 
 
 def shell_text(words: _Words) -> str:
     """
     The text that a shell is given to run, by `bash -c "..."`; empty where there is none.
     """
-    if not words or words[0] not in _SHELLS:
+    if not words or words[0] not in SHELLS:
         return ""
+    is_value = False
     for position, word in enumerate(words[1:], start=1):
-        if word.startswith("-") and not word.startswith("--") and word.endswith("c"):
+        if is_value:
+            is_value = False
+        elif word in _SHELL_OPTIONS_WITH_VALUE:
+            is_value = True
+        elif word.startswith("-") and not word.startswith("--") and "c" in word:
             return words[position + 1] if position + 1 < len(words) else ""
-        if not word.startswith("-"):
+        elif not word.startswith(("-", "+")):
             return ""
     return ""
 
