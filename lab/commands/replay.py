@@ -1,5 +1,5 @@
 """
-`turngate lab replay [PATH...]`: what would the gate have done with the stops of the past?
+`turngate lab replay [PATH...]`: what would the gate have done with the stops and the Bash commands of the past?
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def add(commands: Commands) -> None:
     """
     Add the command to a parser.
     """
-    does = "say what the gate would have done with past stops, and what it would have cost; no key is needed"
+    does = "say what the gate would have done with past stops and Bash commands, and what it would have cost; no key is needed"
     parser = add_command(commands, "replay", _replay, does, "turngate lab replay --since 2026-11-01 --by day")
     places = "transcripts, or folders that hold some (default: those of the client, ~/.claude/projects)"
     parser.add_argument("paths", type=Path, nargs="*", metavar="PATH", help=places)
@@ -88,6 +88,7 @@ def _report(asked: argparse.Namespace, environ: Mapping[str, str]) -> Report:
         (*closed, *played.unreadable),
         played.repeated,
         len(played.overlong),
+        played.commands,
     )
 
 

@@ -34,7 +34,9 @@ from ...stopgate.transcript.lines import Unopened
 from ...stopgate.transcript.stops import PastStop
 from ...stopgate.turn_count import TurnCounts
 from ..errors import LabError
+from .bash_commands import BashCommand, bash_commands
 from .stops import id_of, read_stops
+from .times import time_of
 from .workers import workers
 
 TAG: Final = "kvq7xa"
@@ -110,6 +112,8 @@ class Played(NamedTuple):
     """Stops that another transcript tells of too: a copy, or a session that was resumed in a new file. They are counted once."""
     overlong: frozenset[str] = frozenset()
     """The ids of stops that were not played: the line of the reply is longer than the reader holds."""
+    commands: tuple[BashCommand, ...] = ()
+    """The Bash commands, each call once, whatever transcripts tell of it."""
 
 
 def plan(environ: Mapping[str, str], *, since: date | None = None, until: date | None = None) -> Plan:
@@ -156,7 +160,15 @@ def replay(
         tuple(line for one in in_order for line in one.unreadable),
         repeated=sum(plan.counts(stop.at) for stop in stops) - len(counted),
         overlong=frozenset[str]().union(*(one.overlong for one in in_order)),
+        commands=_counted(plan, (command for one in in_order for command in one.commands)),
     )
+
+
+def _counted(plan: Plan, commands: Iterable[BashCommand]) -> tuple[BashCommand, ...]:
+    once: dict[str, BashCommand] = {}
+    for command in sorted(commands, key=lambda command: command.at or _LONG_AGO):
+        once.setdefault(command.id, command)
+    return tuple(command for command in once.values() if plan.counts(command.at))
 
 
 def sessions_of(files: Iterable[Path]) -> list[tuple[Path, ...]]:
@@ -196,28 +208,32 @@ def _unharmed(run: Callable[[], Played], session: tuple[Path, ...]) -> Played:
 
 def play(files: Sequence[Path], plan: Plan) -> Played:
     """
-    Play the stops of one session, its subagents' among them, in the order in which they happened; those of other days too.
+    Play the stops of one session, its subagents' among them, in the order in which they happened, and check its commands; those of other
+    days too.
     """
     unreadable: list[str] = []
     told: list[list[tuple[datetime | None, PastStop]]] = []
+    commands: list[BashCommand] = []
     for file in files:
         try:
             told.append(list(_timed(read_stops(file))))
+            commands.extend(bash_commands(file, plan.settings))
         except (Unopened, OSError) as error:
             unreadable.append(f"{file.name}: {error}")
     # Within a file, stops lie in their order, whatever their times say.
     timed = list(heapq.merge(*told, key=lambda pair: pair[0] or _LONG_AGO))
     overlong = frozenset(id_of(stop) for at, stop in timed if stop.is_cut and plan.counts(at))
     timed = [(at, stop) for at, stop in timed if not stop.is_cut]
-    if not timed:
-        return Played((), tuple(unreadable), overlong=overlong)
-
     project = mask(clean(next((stop.cwd for _, stop in timed if stop.cwd), "")))
+    in_project = tuple(command._replace(project=project or command.project) for command in commands)
+    played = Played((), tuple(unreadable), overlong=overlong, commands=in_project)
+    if not timed:
+        return played
     with _memory() as store:
         replayed = [
             _replayed(at, stop, project, plan, store) for at, stop in timed if at is None or not plan.is_over(at)
         ]
-    return Played(tuple(replayed), tuple(unreadable), overlong=overlong)
+    return played._replace(stops=tuple(replayed))
 
 
 def _timed(stops: Iterable[PastStop]) -> Iterator[tuple[datetime | None, PastStop]]:
@@ -226,16 +242,8 @@ def _timed(stops: Iterable[PastStop]) -> Iterator[tuple[datetime | None, PastSto
     """
     at: datetime | None = None
     for stop in stops:
-        at = _time(stop.at) or at
+        at = time_of(stop.at) or at
         yield at, stop
-
-
-def _time(text: str) -> datetime | None:
-    try:
-        at = datetime.fromisoformat(text)
-        return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
 
 
 @contextmanager

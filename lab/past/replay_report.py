@@ -12,8 +12,11 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 from ...costing.amounts import plain
 from ...costing.screen import money, one_line
 from ...costing.tables import table
+from .bash_commands import BashCommand
+from .jobs_report import jobs_json, jobs_text
 from .replay import Plan, Replayed
 from .replay_cost import Prices
+from .short_names import short_names
 
 By = Literal["project", "day", "outcome"]
 WAYS: Final[tuple[By, ...]] = get_args(By)
@@ -84,6 +87,7 @@ class Report(NamedTuple):
     repeated: int = 0
     overlong: int = 0
     """Stops that were not played, since the reply's line is too long."""
+    commands: tuple[BashCommand, ...] = ()
 
 
 def rows(by: By, stops: Sequence[Replayed], costs: Sequence[Decimal | None], output_tokens: int) -> list[Row]:
@@ -161,6 +165,7 @@ def report_json(report: Report) -> dict[str, object]:
         "repeated_stops": report.repeated,
         "overlong_stops": report.overlong,
         "unreadable": list(report.unreadable),
+        "jobs": jobs_json(report.commands, report.plan.settings),
         "not_known": list(NOT_KNOWN),
     }
 
@@ -182,8 +187,9 @@ def report_text(report: Report, *, styled: bool = False) -> str:
     """
     Give a report as tables, and what must be known to read them.
     """
+    jobs = jobs_text(report.commands, report.plan.settings, styled=styled)
     if not report.total.stops:
-        return "\n".join([f"No stop in {_counted(report.files, 'transcript')}.", *_not_played(report)]) + "\n"
+        return "\n".join([f"No stop in {_counted(report.files, 'transcript')}.", *_not_played(report), *jobs]) + "\n"
 
     lines: list[str] = []
     for by, found in report.tables.items():
@@ -192,16 +198,7 @@ def report_text(report: Report, *, styled: bool = False) -> str:
         head = f"{by} (UTC)" if by == "day" else by
         total = _cells(report.total, "total")
         lines += [*table([head, *_COLUMNS], cells, right=_COLUMNS, total=total, styled=styled), ""]
-    return "\n".join([*lines, *_told(report)]) + "\n"
-
-
-def short_names(paths: Iterable[str]) -> dict[str, str]:
-    """
-    Name projects by the last part of their folder, or the last two where two are alike.
-    """
-    parts = {path: path.rstrip("/\\").replace("\\", "/").split("/") for path in paths}
-    times = Counter(found[-1] for found in parts.values())
-    return {path: "/".join(found[-2:] if times[found[-1]] > 1 else found[-1:]) for path, found in parts.items()}
+    return "\n".join([*lines, *_told(report), *jobs]) + "\n"
 
 
 _COLUMNS: Final = (
