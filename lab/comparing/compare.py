@@ -106,7 +106,7 @@ def rule(margin: float = 0.0) -> str:
         equal = f"all three intervals' lower ends are at or above {loss}, or {equal}"
     return (
         f"Accuracy of holding, recall, and clean turns let through, B less A, each with its 95 % interval. "
-        f"Better: the interval of accuracy is above 0, McNemar's exact p < {ALPHA:g}, and no interval is below {loss}. "
+        f"Better: the interval of accuracy is above 0, McNemar's exact p < {ALPHA:g}, and no interval lies below {loss} as a whole. "
         f"Equal: {equal}. Worse: the interval of accuracy is below {loss} and p < {ALPHA:g}, "
         f"or any fault's is, by Holm's p. Else, and with fewer than {LEAST_CASES} cases, not decidable."
     )
