@@ -96,7 +96,6 @@ class Walk:
         self._steps = 0
         self._give_up_at = time.thread_time() + _WALKING_S
         self._jobs = 0
-        self._loop_depth = 0
         self._called: Final[list[str]] = []
         self.detachers: list[tuple[int, int]] = []
         """Where, in the tree at hand, a `nohup` or `setsid` stands, with its options."""
@@ -115,7 +114,7 @@ class Walk:
         tree = parsed(text)
         if tree is None:
             return False
-        outer = self._tree if self._texts or hasattr(self, "_tree") else None
+        outer = self._tree if self._texts else None
         detachers, self.detachers = self.detachers, []
         self._tree = tree
         self._visit(tree.root, shell)
