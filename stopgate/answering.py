@@ -7,19 +7,19 @@ What differs between a hook's own process and a service is a `Desk`.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from ..costing.outcomes import Outcome
 from ..costing.stamps import new_id
 from .events import BadEvent, Event, read_event
-from .gate import HELD_BY_ANOTHER, Reply, Store, decide, decision_line, record
+from .gate import HELD_BY_ANOTHER, UNHEARD, Reply, Store, decide, decision_line, record
 from .once import once
 from .places import config_dir, state_dir
 from .protocol import answer, style_for, tool_answer
 from .settings import Reading
-from .tool_call import TOOL_EVENT, decide_tool_call
+from .tool_call import TOOL_EVENT, ToolReply, decide_tool_call
 from .trust import Trusted, trusted
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def answer_question(question: Question, reading: Reading, clock: Clock, desk: De
     decision_id = decision_id or new_id(clock.now)
     store = desk.open_store(safe.environ, reading.settings.ledger_url)
     if event.name == TOOL_EVENT:
-        return _answer_tool_call(question, reading, clock, store, decision_id)
+        return _answer_tool_call(question, reading, clock, store, decision_id, desk.is_heard)
     asking = _Asking(question, reading, store, clock, decision_id, desk)
     reply = decide(
         event,
@@ -140,9 +140,18 @@ def answer_question(question: Question, reading: Reading, clock: Clock, desk: De
     )
 
 
-def _answer_tool_call(question: Question, reading: Reading, clock: Clock, store: Store, decision_id: str) -> Answer:
+def _answer_tool_call(
+    question: Question,
+    reading: Reading,
+    clock: Clock,
+    store: Store,
+    decision_id: str,
+    is_heard: Callable[[], bool],
+) -> Answer:
     event, safe = question
     reply = decide_tool_call(event, reading.settings)
+    if reply.permission and not is_heard():
+        reply = ToolReply("pass_service_error", UNHEARD)
     if store.ledger is not None:
         logged = Reply(reply.outcome, detail=reply.detail)
         record(store.ledger, decision_line(event, logged, clock.now, decision_id, clock.elapsed() * 1000))

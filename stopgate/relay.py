@@ -44,6 +44,9 @@ GRACE_S: Final = 0.5
 TOOL_CHECK_S: Final = 1.0
 """For the check before a tool runs, which asks no model."""
 
+STARTING_S: Final = 0.25
+"""For a new service, where a tool waits for the check."""
+
 _TOOL_CHECKS: Final = (b'"hook_event_name":"PreToolUse"', b'"hook_event_name": "PreToolUse"')
 _LONGEST_ADDRESS: Final = 107
 LONGEST_VARIABLES: Final = 200_000
@@ -128,7 +131,10 @@ def relayed_event(data: bytes, started_at: float) -> Relayed | None:
         return found
     from .starting import answered_by_a_new_service
 
-    until = _gives_up_at(data, _deadline_in(environ), started_at)
+    # A tool waits: the service is started for the next one, and this one is soon decided here.
+    until = (
+        time.monotonic() + STARTING_S if is_tool_check(data) else _gives_up_at(data, _deadline_in(environ), started_at)
+    )
     return answered_by_a_new_service(lambda: relay(folder, data, environ, started_at), found, folder, until)
 
 

@@ -157,9 +157,11 @@ def _import_slow_parts() -> None:
     with suppress(Exception):
         from ..costing import metrics, prices
         from ..judge.models import anthropic_api as _  # noqa: F401
+        from .jobs.check import checked
 
         prices.warm()
         metrics.warm()
+        checked("true")
     # What was imported stays: the collector need not look through it again, which takes 100 ms each time.
     gc.collect()
     gc.freeze()

@@ -41,7 +41,7 @@ def decide_tool_call(event: Event, settings: Settings) -> ToolReply:
     # The parser costs 30 ms to import.
     from .jobs.check import checked
 
-    found = checked(event.command, allowed=settings.jobs_allow)
+    found = checked(event.command, allowed=settings.jobs_allow, asks=settings.jobs_mode == "ask")
     if found.outcome != "jobs_deny":
         return ToolReply(found.outcome, detail="" if found.outcome == "jobs_pass" else _logged(event.command))
     if settings.gate_mode == "shadow":

@@ -23,16 +23,19 @@ class Checked(NamedTuple):
     found: tuple[Finding, ...] = ()
 
 
-def checked(command: str, *, allowed: Sequence[str] = ()) -> Checked:
+def checked(command: str, *, allowed: Sequence[str] = (), asks: bool = False) -> Checked:
     """
-    Check a shell command. What cannot be parsed passes, as does what fits one of the `allowed` patterns (as file names do).
+    Check a shell command.
+
+    What cannot be parsed passes, as does what fits one of the `allowed` patterns (as file names do). The reason is worded for `asks` where
+    the person is asked about it.
     """
     found = findings(command)
     if found is None:
         return Checked("jobs_unparsed")
     refused = [finding for finding in found if not _is_allowed(finding, allowed)]
     refused = (*map(_with_tried, refused[:MOST_NAMED]), *(left._replace(instead="") for left in refused[MOST_NAMED:]))
-    return Checked("jobs_deny", refusal(refused), refused) if refused else Checked("jobs_pass")
+    return Checked("jobs_deny", refusal(refused, asks=asks), refused) if refused else Checked("jobs_pass")
 
 
 def _is_allowed(finding: Finding, allowed: Sequence[str]) -> bool:

@@ -81,6 +81,18 @@ def gives_pattern_pids(name: str, operands: Sequence[Value]) -> bool:
     return name == "pidof" or (name == "ps" and any(text.startswith("-C") for text in texts))
 
 
+def lists_processes(name: str, operands: Sequence[Value]) -> bool:
+    """
+    Say whether a program lists processes that nobody has named by their ids.
+    """
+    return name == "ps" and not any(_names_ids(operand) for operand in operands)
+
+
+def _names_ids(operand: Value) -> bool:
+    text = operand.text
+    return text.startswith(("-p", "--pid", "--ppid", "-q", "--quick-pid", "$")) or text.isdecimal()
+
+
 def _only_tests(name: str, texts: Sequence[str]) -> bool:
     """
     Signal 0 stops nothing.

@@ -4,11 +4,13 @@ What the programs of a command do, as far as this check has to know: start proce
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..evidence.wrappers import SHELLS, layers, shell_text
-from .kills import gives_pattern_pids, kills_by_pattern
+from .kills import gives_pattern_pids, kills_by_pattern, lists_processes
 from .shells import Shell, Value
 
 if TYPE_CHECKING:
@@ -23,6 +25,10 @@ _FED: Final = ("xargs", "parallel")
 """They hand on what they read as operands."""
 _EXEC: Final = ("-exec", "-execdir", "-ok", "-okdir")
 _EXEC_ENDS: Final = (";", "+")
+_MOST_WRAPPERS: Final = 16
+_COMMAND_OPTION: Final = re.compile(r"(?:-[a-z]*c|--command=?)(?P<value>.*)", re.DOTALL)
+_SPLIT_OPTION: Final = re.compile(r"(?:-[a-z]*S|--split-string=?)(?P<value>.*)", re.DOTALL)
+_SHORT_B: Final = re.compile(r"-[A-Za-z]*b[A-Za-z]*\Z")
 _INFORMS: Final = ("--help", "--version", "-h", "-V")
 
 
@@ -70,6 +76,8 @@ def programs_in(words: Sequence[Value], node: Node, wrappers: tuple[str, ...] = 
     """
     Give the program that a command names, and those that its wrappers run, from the outside in.
     """
+    if len(wrappers) > _MOST_WRAPPERS:
+        return
     for layer in layers(tuple(word.text for word in words)):
         program = Program(layer[0], words[len(words) - len(layer) :], node, wrappers)
         yield program
@@ -79,12 +87,15 @@ def programs_in(words: Sequence[Value], node: Node, wrappers: tuple[str, ...] = 
 
 
 def _found_by_find(program: Program) -> Iterator[Program]:
-    words = program.words
-    for position, word in enumerate(words):
-        if word.text in _EXEC:
-            ends = (place for place in range(position, len(words)) if words[place].text in _EXEC_ENDS)
-            inner = words[position + 1 : next(ends, len(words))]
-            yield from programs_in(inner, program.node, (*program.wrappers, "find")) if inner else ()
+    inner: list[Value] | None = None
+    for word in program.words:
+        if inner is None:
+            inner = [] if word.text in _EXEC else None
+        elif word.text in _EXEC_ENDS:
+            yield from programs_in(inner, program.node, (*program.wrappers, "find"))
+            inner = None
+        else:
+            inner.append(word)
 
 
 def take_in(walk: Walk, program: Program, shell: Shell) -> None:
@@ -104,7 +115,9 @@ def take_in(walk: Walk, program: Program, shell: Shell) -> None:
     elif name in SHELLS:
         _run_shell(walk, program, shell, fed=fed)
     elif text := _given_text(program):
-        walk.run_text(text, shell.subshell(), program.start, own_shell=True)
+        child = shell.subshell()
+        child.arguments_by_pattern = fed or shell.stdin.by_pattern
+        walk.run_text(text, child, program.start, own_shell=True)
     _note_output(program, shell)
 
 
@@ -117,7 +130,7 @@ def _eval(walk: Walk, program: Program, shell: Shell) -> None:
 
 
 def _trap(_walk: Walk, program: Program, shell: Shell) -> None:
-    shell.at_exit.extend(program.operands[:1])
+    shell.at_exit.extend([word for word in program.operands if word.text != "--"][:1])
 
 
 def _read(_walk: Walk, program: Program, shell: Shell) -> None:
@@ -126,11 +139,28 @@ def _read(_walk: Walk, program: Program, shell: Shell) -> None:
             shell.variables[word.text] = Value(by_pattern=shell.stdin.by_pattern)
 
 
-_BUILTINS: Final = {"wait": _wait, "eval": _eval, "trap": _trap, **dict.fromkeys(_READERS, _read)}
+def _set(_walk: Walk, program: Program, shell: Shell) -> None:
+    if "--" in program.texts:
+        shell.arguments_by_pattern = any(word.by_pattern for word in program.operands)
+
+
+_BUILTINS: Final = {
+    "set": _set,
+    "wait": _wait,
+    "eval": _eval,
+    "trap": _trap,
+    **dict.fromkeys(_READERS, _read),
+}
 
 
 def _sudo_in_background(program: Program) -> bool:
-    return program.name == "sudo" and any(option in ("-b", "--background") for option in _options(program))
+    return program.name == "sudo" and _background_option(program) is not None
+
+
+def _background_option(program: Program) -> Value | None:
+    inner = layers(tuple(word.text for word in program.words))[1:2]
+    options = program.operands[: len(program.operands) - len(inner[0])] if inner else ()
+    return next((word for word in options if word.text == "--background" or _SHORT_B.match(word.text)), None)
 
 
 def _options(program: Program) -> Iterator[str]:
@@ -144,17 +174,19 @@ def _detached(walk: Walk, program: Program) -> None:
     if len(program.texts) == 1 and program.texts[0] in _INFORMS:
         return
     statement, inner = _statement(program.node), layers(tuple(word.text for word in program.words))[1:2]
-    if not inner or program.name == "disown":
+    if program.name == "disown":
         walk.refuse("detached", statement)
         return
+    if not inner:
+        return
     start, end = program.start, program.words[len(program.words) - len(inner[0])].start
-    if program.name == "sudo":
-        start, end = next(
-            (word.start, word.end + 1) for word in program.operands if word.text in ("-b", "--background")
-        )
+    if option := _background_option(program) if program.name == "sudo" else None:
+        start, end = option.start, option.end + 1
     walk.detachers.append((start, end))
-    own = [taken for taken in walk.detachers if taken[0] >= statement.start_byte]
-    walk.refuse("detached", statement, walk.without(statement, own))
+    own = list(itertools.takewhile(lambda taken: taken[0] >= statement.start_byte, reversed(walk.detachers)))
+    # What a combined option such as `-nb` says beside is not taken apart.
+    is_known = program.name != "sudo" or (option is not None and option.text in ("-b", "--background"))
+    walk.refuse("detached", statement, walk.proposed(statement, own) if is_known else "")
 
 
 def _statement(node: Node) -> Node:
@@ -171,7 +203,8 @@ def _statement(node: Node) -> Node:
 def _run_shell(walk: Walk, program: Program, shell: Shell, *, fed: bool) -> None:
     text = shell_text((program.name, *program.texts))
     by_pattern = fed or any(word.by_pattern for word in program.operands)
-    child = Shell(stdin=shell.stdin, arguments_by_pattern=by_pattern)
+    # What stands in double quotes was put in by the outer shell.
+    child = Shell(variables=shell.variables.new_child(), stdin=shell.stdin, arguments_by_pattern=by_pattern)
     if not text and shell.stdin.text is not None and not _has_script(program):
         text = shell.stdin.text
     walk.run_text(text, child, program.start, own_shell=True)
@@ -188,12 +221,23 @@ def _given_text(program: Program) -> str:
     Give the text that a program other than a shell hands to one; empty where there is none.
     """
     name, texts = program.name, program.texts
-    if name in ("su", "script", "runuser", "flock") and "-c" in texts[:-1]:
-        return texts[texts.index("-c") + 1]
+    if name in ("su", "script", "runuser", "flock"):
+        return _behind_option(texts, _COMMAND_OPTION)
     if name == "watch":
         return " ".join(_behind_options(texts, with_value=("-n", "--interval")))
-    split = next((option for option in ("-S", "--split-string") if option in texts[:-1]), "")
-    return " ".join(texts[texts.index(split) + 1 :]) if name == "env" and split else ""
+    if name == "parallel":
+        return next((text for text in texts if " " in text), "")
+    return _behind_option(texts, _SPLIT_OPTION) if name == "env" else ""
+
+
+def _behind_option(texts: Sequence[str], option: re.Pattern[str]) -> str:
+    """
+    Give an option's value, which stands behind it or is part of the same word.
+    """
+    for text, following in zip(texts, (*texts[1:], ""), strict=False):
+        if found := option.match(text):
+            return found["value"] or following
+    return ""
 
 
 def _behind_options(texts: Sequence[str], *, with_value: Sequence[str]) -> Sequence[str]:
@@ -206,7 +250,7 @@ def _behind_options(texts: Sequence[str], *, with_value: Sequence[str]) -> Seque
 def _note_output(program: Program, shell: Shell) -> None:
     name = program.name
     shell.gives_pattern_pids = shell.gives_pattern_pids or gives_pattern_pids(name, program.operands)
-    shell.gives_processes = shell.gives_processes or name == "ps"
+    shell.gives_processes = shell.gives_processes or lists_processes(name, program.operands)
     if name in ("echo", "printf"):
         text = " ".join(text for text in program.texts if not text.startswith("-"))
         shell.printed = text.replace("\\n", "\n")

@@ -101,8 +101,11 @@ class Shell:
         """
         Wait for jobs: for all without an operand, and where it is not known for which.
         """
-        awaited, is_everyone = set[int](), True
+        awaited, is_everyone, is_name = set[int](), True, False
         for operand in operands:
+            if is_name or operand.text in ("-f", "-p", "--"):
+                is_name = operand.text == "-p"
+                continue
             is_everyone = False
             if operand.jobs:
                 awaited |= operand.jobs

@@ -7,14 +7,15 @@ Nothing is run and nothing is looked up. A branch counts as taken, a loop as run
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Final, Literal, NamedTuple
 
 from .here_documents import substitutions
 from .programs import programs_in, take_in
 from .shell_tree import Node, Tree, parsed
 from .shells import Input, Job, Shell, Value
-from .words import unquoted
+from .words import EXPANSIONS, unquoted
 
 Kind = Literal["background", "detached", "pattern"]
 
@@ -22,12 +23,14 @@ _DEEPEST: Final = 150
 """Levels of nesting; people write fewer than ten."""
 _WALKING_S: Final = 2.5
 """Of the thread's own time; functions that call each other make a short text long."""
+_MOST_PROPOSED: Final = 8
 _DEEPEST_TEXT: Final = 4
 """Texts within texts: `bash -c "bash -c ..."`."""
 
-_GROUPS: Final = (
-    *("program", "compound_statement", "do_group", "if_statement", "elif_clause", "else_clause", "while_statement"),
-    *("c_style_for_statement", "case_statement", "case_item", "negated_command"),
+_GROUPS: Final = ("program", "compound_statement", "do_group")
+_BRANCHES: Final = (
+    *("if_statement", "elif_clause", "else_clause", "while_statement", "c_style_for_statement"),
+    *("case_statement", "case_item", "negated_command"),
 )
 """Statements that run what they hold in the same shell."""
 _SUBSTITUTIONS: Final = frozenset({"command_substitution", "process_substitution"})
@@ -42,9 +45,10 @@ class Finding(NamedTuple):
     part: str
     """As it is written."""
     instead: str
-    """The same without `&`, `nohup` and `setsid`; empty where that cannot be told."""
+    """What to send instead: the same without `&`, `nohup` and `setsid`; empty where that cannot be told."""
     place: int
-    """In bytes, in the whole command."""
+    """Where it begins, in bytes, in the whole command."""
+    end: int
     is_glued: bool = False
     """The `&` stands between two words without a blank."""
 
@@ -81,6 +85,7 @@ class Walk:
         self._depth = 0
         self._walks: Final[Mapping[str, Callable[[Node, Shell, Input | None], None]]] = {
             **dict.fromkeys(_GROUPS, self._group),
+            **dict.fromkeys(_BRANCHES, self._branch),
             "command": self._command,
             "redirected_statement": self._redirected,
             "list": self._list,
@@ -91,12 +96,20 @@ class Walk:
             "variable_assignment": self._assignments,
             "variable_assignments": self._assignments,
             "declaration_command": self._assignments,
+            "unset_command": self._unset,
         }
         """How each kind of statement is walked; what has none is a word, or holds words."""
         self._steps = 0
         self._give_up_at = time.thread_time() + _WALKING_S
         self._jobs = 0
         self._called: Final[list[str]] = []
+        self._context = 0
+        """How much of what holds a command, or ran before it, it may depend on."""
+        self._first: int | None = None
+        """Where the first statement of the outermost text begins that is over."""
+        self._over = 0
+        """How many of its statements are over, and how many of them were jobs."""
+        self._over_jobs = 0
         self.detachers: list[tuple[int, int]] = []
         """Where, in the tree at hand, a `nohup` or `setsid` stands, with its options."""
 
@@ -169,9 +182,15 @@ class Walk:
         with shell.reading(redirected):
             self._sequence(node.children, shell)
 
+    def _branch(self, node: Node, shell: Shell, redirected: Input | None) -> None:
+        with self._depending():
+            self._group(node, shell, redirected)
+
     def _sequence(self, nodes: Sequence[Node], shell: Shell) -> None:
+        context = self._context
+        is_outermost = not self._texts and bool(nodes) and _is_program(nodes[0].parent)
         for position, node in enumerate(nodes):
-            if not node.is_named:
+            if not node.is_named or node.type == "comment":
                 continue
             follows = nodes[position + 1].type if position + 1 < len(nodes) else ""
             if follows == "&":
@@ -180,6 +199,21 @@ class Walk:
                 self._background(node, shell, "coproc")
             else:
                 self._visit(node, shell)
+            self._context += 1
+            if is_outermost:
+                self._first = node.start_byte if self._first is None else self._first
+                self._over += 1
+                self._over_jobs += follows == "&"
+        self._context = context
+
+    @contextmanager
+    def _depending(self) -> Generator[None]:
+        """
+        Walk what means something else by itself: a part of a loop, a branch, a pipe, a function.
+        """
+        self._context += 1
+        yield
+        self._context -= 1
 
     def _background(self, node: Node, shell: Shell, by: str) -> None:
         job_shell = shell.subshell()
@@ -195,18 +229,28 @@ class Walk:
         tree = self._tree
         text = tree.source(node)
         part = f"{text} &" if by == "&" else f"{by} {text}" if not text.startswith(by) else text
-        instead = self.without(node, detachers) if by == "&" else ""
         end = node.end_byte
         is_glued = by == "&" and tree.text[end : end + 1] == b"&" and tree.text[end + 1 : end + 2].strip() != b""
-        finding = Finding("background", part, instead, self._place(node.start_byte), is_glued)
+        instead = self.proposed(node, detachers) if by == "&" and not is_glued else ""
+        finding = Finding("background", part, instead, self._place(node.start_byte), self._place(end), is_glued)
         self._jobs += 1
         shell.jobs.append(Job(self._jobs, lambda: self.found.append(finding)))
 
-    def without(self, node: Node, taken: Sequence[tuple[int, int]]) -> str:
+    def proposed(self, node: Node, taken: Sequence[tuple[int, int]]) -> str:
         """
-        Give the text of a node without these parts; empty where it has a here-document, whose text lies elsewhere.
+        Give what to send instead of a node: its text without these parts, behind what it may depend on.
+
+        Empty where it would mean something else by itself, or has a here-document, whose text lies elsewhere.
         """
         start, end, tree = node.start_byte, node.end_byte, self._tree
+        if len(self.found) > _MOST_PROPOSED:
+            return ""
+        if self._context:
+            if self._texts or not _is_program(node.parent) or self._over != self._context:
+                return ""
+            if self._over_jobs and (self._over_jobs != self._over or "$" in tree.source(node)):
+                return ""
+            start = start if self._over_jobs or self._first is None else self._first
         if any(start <= at < end for at in tree.documents):
             return ""
         parts: list[str] = []
@@ -221,10 +265,10 @@ class Walk:
         while node.type == "list" and node.children:
             parts.extend(reversed([child for child in node.children[1:] if child.is_named]))
             node = node.children[0]
-        parts.append(node)
-        for part in parts[:0:-1]:
-            self._visit(part, shell)
-        self._visit(parts[0], shell, redirected)
+        self._visit(node, shell, redirected if not parts else None)
+        with self._depending():
+            for part in reversed(parts):
+                self._visit(part, shell, redirected if part is parts[0] else None)
 
     def _pipeline(self, node: Node, shell: Shell, redirected: Input | None) -> None:
         parts = [child for child in node.children if child.is_named]
@@ -232,8 +276,9 @@ class Walk:
         for part in parts:
             is_last = part is parts[-1]
             child = shell.subshell(stdin)
-            self._visit(part, child, redirected if is_last else None)
-            self._end(child)
+            with self._depending():
+                self._visit(part, child, redirected if is_last else None)
+                self._end(child)
             by_pattern = child.gives_pattern_pids or child.gives_processes or stdin.by_pattern
             if is_last:
                 shell.gives_pattern_pids = shell.gives_pattern_pids or child.gives_pattern_pids or stdin.by_pattern
@@ -286,7 +331,8 @@ class Walk:
             shell.variables[self._tree.source(name)] = Value(by_pattern=by_pattern, jobs=jobs)
         body = node.child_by_field_name("body")
         if body is not None:
-            self._visit(body, shell, redirected)
+            with self._depending():
+                self._visit(body, shell, redirected)
 
     def _define(self, node: Node, shell: Shell, _redirected: Input | None) -> None:
         name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
@@ -300,6 +346,10 @@ class Walk:
                 self._assign(child, shell)
             elif child.is_named:
                 self._value(child, shell)
+
+    def _unset(self, node: Node, shell: Shell, _redirected: Input | None) -> None:
+        for child in node.named_children:
+            shell.variables[self._tree.source(child)] = Value()
 
     def _assign(self, node: Node, shell: Shell) -> None:
         name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
@@ -319,7 +369,7 @@ class Walk:
         """
         Give what is known of a word, or of anything that holds words; its substitutions are walked.
         """
-        if not node.named_child_count:
+        if not node.named_child_count and node.type not in EXPANSIONS:
             text = unquoted(node, self._tree).text
             by_pattern = shell.arguments_by_pattern and "{}" in text
             return Value(text, True, by_pattern, start=node.start_byte, end=node.end_byte)
@@ -341,7 +391,7 @@ class Walk:
         if node.type in _SUBSTITUTIONS:
             return self._substituted(node, shell)
         name = _variable(node, self._tree)
-        if name == "!":
+        if name == "!" or self._tree.source(node).strip() == "${!}":
             return Value(jobs=frozenset(job.number for job in shell.jobs[-1:]))
         if name in ("@", "*") or name.isdecimal():
             return Value(by_pattern=shell.arguments_by_pattern)
@@ -363,7 +413,8 @@ class Walk:
         """
         Refuse what a node covers.
         """
-        self.found.append(Finding(kind, self._tree.source(node), instead, self._place(node.start_byte)))
+        start, end = self._place(node.start_byte), self._place(node.end_byte)
+        self.found.append(Finding(kind, self._tree.source(node), instead, start, end))
 
     # Commands
 
@@ -397,7 +448,8 @@ class Walk:
         outer, self._tree = self._tree, tree
         before, shell.arguments_by_pattern = shell.arguments_by_pattern, any(word.by_pattern for word in words[1:])
         self._called.append(name)
-        self._visit(body, shell)
+        with self._depending():
+            self._visit(body, shell)
         self._called.pop()
         self._tree, shell.arguments_by_pattern = outer, before
 
@@ -432,6 +484,10 @@ def _only_expansion(node: Node) -> bool:
     while node.type in ("string", "command_name") and node.named_child_count == 1:
         node = node.named_children[0]
     return node.type in ("simple_expansion", "expansion")
+
+
+def _is_program(node: Node | None) -> bool:
+    return node is not None and node.type == "program"
 
 
 def _first_at(node: Node, token: str) -> int:

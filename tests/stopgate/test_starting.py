@@ -423,3 +423,15 @@ def test_the_command_is_the_service_of_this_installation(stand: Stand) -> None:
     assert served == alone
     assert found
     assert stand.hook.outcomes() == ["block_background"]
+
+
+def test_a_tool_does_not_wait_for_a_new_service(stand: Stand) -> None:
+    """
+    Its check has a second in all: the hook starts a service for the next one, and decides by itself.
+    """
+    call = {"hook_event_name": "PreToolUse", "session_id": "s", "tool_name": "Bash", "tool_input": {"command": "x &"}}
+
+    ran = stand.hook.run(call, stand.command("never-listens"))
+
+    assert ran.answer["hookSpecificOutput"]["permissionDecision"] == "deny"
+    assert stand.hook.outcomes() == ["jobs_deny"]

@@ -19,7 +19,7 @@ from turngate.stopgate.jobs.shell_tree import LONGEST
         pytest.param("pkill x\0", id="a NUL"),
         pytest.param("pkill " + "x" * LONGEST, id="over a megabyte"),
         pytest.param("a=(" * 20_000, id="takes the parser a time that grows with its square"),
-        pytest.param("a|" * 20_000, id="takes the parser a memory that grows with its square"),
+        pytest.param("echo x | " * 10_000, id="takes the parser a memory that grows with its square"),
         pytest.param("(" * 300 + "pkill x" + ")" * 300, id="deeper than people write"),
         pytest.param(
             "".join(f"f{n}() {{ f{n + 1}; f{n + 1}; }};" for n in range(60)) + "f0", id="functions without end"
@@ -40,6 +40,8 @@ def test_what_cannot_be_followed_passes(command: str) -> None:
         pytest.param("f() { f; }; f; pkill x", "jobs_deny", id="a function that calls itself"),
         pytest.param(" && ".join(["a"] * 5_000) + " && pkill x", "jobs_deny", id="a long list"),
         pytest.param("a & p=$!; wait $p\n" * 2_000, "jobs_pass", id="many jobs"),
+        pytest.param("find . " + "-exec find " * 8_000 + "pkill x ;", "jobs_pass", id="circles of find"),
+        pytest.param("nohup a & disown\n" * 3_000, "jobs_deny", id="many that are cut loose"),
         pytest.param("bash -c 'a &; b'; pkill x", "jobs_deny", id="a broken text inside of a sound one"),
         pytest.param("\n", "jobs_pass", id="nothing"),
         pytest.param("echo \ud800; pkill x", "jobs_deny", id="half of a surrogate pair"),
