@@ -47,8 +47,11 @@ class Database:
     Whoever waits for another process waits `busy_timeout_s`, the time included in which another thread waited for it in vain.
     """
 
-    def __init__(self, path: str, connection: sqlite3.Connection, busy_timeout_s: float = 1.0) -> None:
+    def __init__(
+        self, path: str, connection: sqlite3.Connection, busy_timeout_s: float = 1.0, *, options: str = ""
+    ) -> None:
         self.path: Final = path
+        self._options: Final = options
         self._busy_timeout_s: Final = busy_timeout_s
         self._connection: Final = connection
         self._lock: Final = RLock()
@@ -70,14 +73,15 @@ class Database:
         durable: bool = False,
         wait_s: float | None = None,
         alone: str = "",  # noqa: ARG002
+        settled: Sequence[str] = (),  # noqa: ARG002
     ) -> Generator[sqlite3.Connection]:
         """
         Run the block as one transaction that nobody else can come between, and commit it at the block's end.
 
         A committed transaction survives the death of the process. With `durable` it also survives the death of the
         machine, for the price of one fsync: that is for the count of continuations, where a lost line could hold a turn
-        again. The ledger's lines do without. `wait_s`: a shorter wait for others than the store's own. `alone` is for
-        other databases: here every transaction is. What went into a file that is lost was not written: it fails.
+        again. The ledger's lines do without. `wait_s`: a shorter wait for others than the store's own. `alone` and
+        `settled` are for other databases: here every transaction is. What went into a file that is lost was not written: it fails.
         """
         asked_at = time.monotonic()
         queue_s, locked_s = QUEUE_S, self._busy_timeout_s
@@ -130,6 +134,16 @@ class Database:
         if moved == frames:
             self._moved = commits
 
+    def scrub(self) -> bool:
+        """
+        Write the file anew, without what was deleted, and empty the write-ahead log; False where a reader still needs it.
+        """
+        # New pages would be filled with what was in memory before.
+        self.rows("PRAGMA secure_delete = ON")
+        self.rows("VACUUM")
+        is_busy, *_ = self.rows("PRAGMA wal_checkpoint(TRUNCATE)")[0]
+        return not is_busy
+
     def is_lost(self) -> bool:
         """
         Say whether the file was removed or replaced since it was opened: nobody else reads what is written here.
@@ -181,13 +195,12 @@ class Database:
 
     def _reading(self) -> sqlite3.Connection:
         if self._reader is None:
-            with _store_errors(self.path):
-                self._reader = self._connect()
+            self._reader = self._connect()
         return self._reader
 
     def _connect(self) -> sqlite3.Connection:
         self._check_is_there()
-        return _connected(self.path, self._busy_timeout_s)
+        return connected(self.path, self._busy_timeout_s, self._options)
 
     def _check_is_there(self) -> None:
         if self.is_lost():
@@ -209,7 +222,7 @@ def open_database(folder: str | os.PathLike[str], *, busy_timeout_s: float = 1.0
     path = os.path.join(os.fspath(folder), FILE_NAME)
     with _store_errors(path):
         _make_private(path)
-        connection = _connected(path, busy_timeout_s)
+    connection = connected(path, busy_timeout_s)
 
     database = Database(path, connection, busy_timeout_s)
     try:
@@ -223,8 +236,19 @@ def open_database(folder: str | os.PathLike[str], *, busy_timeout_s: float = 1.0
     return database
 
 
-def _connected(path: str, busy_timeout_s: float) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False)
+def connected(path: str, busy_timeout_s: float, options: str = "") -> sqlite3.Connection:
+    """
+    Connect to the file; `options` are those of SQLite's URLs, as `mode=ro`. Raises StoreError.
+    """
+    name = path
+    if options:
+        from urllib.parse import quote  # which the hook does without
+
+        name = f"file:{quote(os.fsencode(path))}?{options}"
+    with _store_errors(path):
+        connection = sqlite3.connect(
+            name, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False, uri=bool(options)
+        )
     connection.text_factory = _text
     return connection
 
@@ -288,7 +312,7 @@ def _migrate(database: Database, busy_timeout_s: float) -> None:
     _switch_to_wal(database, busy_timeout_s)
     with database.write(durable=True) as connection:
         for number in range(_version(database) + 1, SCHEMA + 1):
-            for statement in statements(number):
+            for statement in statements(number, "sqlite"):
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {number}")
 

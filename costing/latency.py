@@ -8,7 +8,9 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
+
+_T = TypeVar("_T")
 
 LATEST: Final = 1000
 
@@ -43,7 +45,7 @@ class LatestDurations:
         found = sorted(self._seconds)
         if not found:
             return Percentiles()
-        return Percentiles(_nearest_rank(found, 50), _nearest_rank(found, 95))
+        return Percentiles(nearest_rank(found, 50), nearest_rank(found, 95))
 
 
 class Histogram:
@@ -70,6 +72,9 @@ class Histogram:
         return list(zip([*self._bounds_s, float("inf")], accumulate(self._counts), strict=True))
 
 
-def _nearest_rank(ordered: Sequence[float], percent: int) -> float:
+def nearest_rank(ordered: Sequence[_T], percent: int) -> _T:
+    """
+    Give the percentile of values in order: one of them.
+    """
     # In whole numbers, where 0.95 is exact: rounded up.
     return ordered[-(-len(ordered) * percent // 100) - 1]

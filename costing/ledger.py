@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Final, cast
 
 from .amounts import plain, sum_costs
-from .outcomes import CALL_OUTCOMES, OUTCOMES
+from .outcomes import CALL_OUTCOMES, COMMAND_PASSED, OUTCOMES
 from .owed import Owed
 from .records import Call, CallEnd, CallStart, Decision, DecisionLine, FindingLine, LabelLine, RecentCall, Spent
 from .rows import (
@@ -32,6 +32,9 @@ REFUSAL_LASTS: Final = timedelta(days=7)
 
 CLAIM_LASTS: Final = timedelta(seconds=60)
 """After this time a claim or answer for a stop counts no more: it is another stop, or its owner died."""
+
+IS_LISTED: Final = f"outcome <> '{COMMAND_PASSED}'"
+"""Condition on decisions; an index of its own is for it, so it stands in a statement as it is."""
 
 _CLAIMS: Final = "claims"
 """What those who claim, publish and forget judgements are alone with: they delete each other's lines."""
@@ -123,6 +126,13 @@ class Ledger:
                 transaction, "labels", {**LabelLine(decision_id, label, at, note)._asdict(), "at": stamp(at)}, changed
             )
 
+    def unlabel(self, decision_id: str) -> None:
+        """
+        Forget what a person said of a decision.
+        """
+        with self.database.write() as transaction:
+            transaction.execute("DELETE FROM labels WHERE decision_id = ?", (storable(decision_id),))
+
     def labels(self, decision_id: str | None = None) -> list[LabelLine]:
         """
         Give what people said of decisions, or of one, oldest first.
@@ -134,16 +144,30 @@ class Ledger:
         )
         return [LabelLine(known, label, time, note) for known, label, at, note in rows if (time := readable_time(at))]
 
-    def decisions(self, limit: int | None = None, *, session_id: str | None = None) -> list[Decision]:
+    def decisions(
+        self, limit: int | None = None, *, session_id: str | None = None, passed_commands: bool = True
+    ) -> list[Decision]:
         """
         Give the latest decisions with their calls, newest last; those of one time in the order of writing.
+
+        `passed_commands`: also those about commands that were let through.
         """
         where, values = _where({"session_id = ?": session_id})
+        if not passed_commands:
+            where += f"{' AND' if where else ' WHERE'} {IS_LISTED}"
         rows = self.database.rows(
             f"SELECT {_DECISIONS} FROM decisions{where} ORDER BY at DESC, number DESC{_limit(limit)}",  # noqa: S608
             values,
         )
         return self._with_calls([self._decision_line(row) for row in reversed(rows)])
+
+    def count_passed_commands(self, since: datetime | None = None) -> int:
+        """
+        Give the number of commands that were let through since a time.
+        """
+        where, values = _where({"at >= ?": None if since is None else stamp(since)})
+        sql = f"SELECT COUNT(*) FROM (SELECT outcome FROM decisions{where}) AS latest WHERE NOT ({IS_LISTED})"  # noqa: S608
+        return int(cast("int", self.database.rows(sql, values)[0][0]))
 
     def decision(self, decision_id: str) -> Decision | None:
         """

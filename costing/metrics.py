@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from decimal import Decimal
+from decimal import Context, Decimal
 from math import isfinite
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -32,6 +32,9 @@ OTHER: Final = "other"
 
 JUDGE_BOUNDS_S: Final = (0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 6, 8, 12, 20, 30)
 HOOK_BOUNDS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 16)
+
+_EXACT: Final = Context(prec=100)
+"""Beyond what money can be: nothing is lost before the sum becomes a float."""
 
 OPENMETRICS: Final = "application/openmetrics-text"
 
@@ -244,7 +247,7 @@ class _ModelCounts:
             self.tokens[_kind(field)] += count
         # A counter may not fall, and would never recover from a NaN.
         if end.cost_usd is not None and end.cost_usd.is_finite() and end.cost_usd >= 0:
-            self.cost_usd += end.cost_usd
+            self.cost_usd = _EXACT.add(self.cost_usd, end.cost_usd)
         else:
             _count(self.unknown_costs, end.outcome)
         if end.latency_ms is not None:

@@ -44,5 +44,8 @@ How one try at a judge ended. A try that was killed before its end has none.
 model declined to answer.
 """
 
+COMMAND_PASSED: Final[Outcome] = "jobs_pass"
+"""By far the most frequent one, and nothing came of it: lists leave it out unless they are asked for it."""
+
 OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
 CALL_OUTCOMES: Final[tuple[CallOutcome, ...]] = get_args(CallOutcome)

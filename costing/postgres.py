@@ -19,7 +19,7 @@ from psycopg.pq import TransactionStatus
 
 from .connections import Connections
 from .postgres_dialect import lock_key, numbered, shown_url, spelt, storable_value
-from .schema import SCHEMA, newer_schema, statements
+from .schema import SCHEMA, newer_schema, statements, tables
 from .store import BadValue, StoreError, one_line
 
 _CONNECT_S: Final = 5
@@ -77,7 +77,7 @@ class PostgresDatabase:
 
     @contextmanager
     def write(
-        self, *, durable: bool = False, wait_s: float | None = None, alone: str = ""
+        self, *, durable: bool = False, wait_s: float | None = None, alone: str = "", settled: Sequence[str] = ()
     ) -> Generator[PostgresTransaction]:
         """
         Run the block as one transaction, and commit it at the block's end.
@@ -85,7 +85,7 @@ class PostgresDatabase:
         `durable` is `synchronous_commit`; see `Store.write`.
         """
         wait_s = self._wait_s if wait_s is None else max(0.0, min(wait_s, self._wait_s))
-        begin = _begin(durable, wait_s, alone)
+        begin = _begin(durable, wait_s, alone, settled)
         with self._errors(), self._connected(wait_s, lambda connection: connection.execute(begin)) as (connection, _):
             yield PostgresTransaction(connection)
             if connection.execute(b"COMMIT").statusmessage != "COMMIT":
@@ -102,6 +102,17 @@ class PostgresDatabase:
         """
         Do nothing: the server does it.
         """
+
+    def scrub(self) -> bool:
+        """
+        Write the tables anew, each while nobody else uses it; a server's own log and copies keep what they hold.
+        """
+        with self._errors():
+            for table in tables():
+                vacuum = f"VACUUM FULL {table}".encode()
+                with self._connected(self._wait_s, lambda connection, vacuum=vacuum: connection.execute(vacuum)):
+                    pass
+        return True
 
     def is_lost(self) -> bool:
         """
@@ -255,7 +266,7 @@ def _execute(connection: psycopg.Connection[tuple[Any, ...]], sql: str, values: 
     return connection.execute(numbered(sql).encode(), [storable_value(value) for value in values] or None)
 
 
-def _begin(durable: bool, wait_s: float, alone: str) -> bytes:
+def _begin(durable: bool, wait_s: float, alone: str, settled: Sequence[str]) -> bytes:
     """
     Give all that comes before a transaction's first statement, to be sent at once.
     """
@@ -266,6 +277,8 @@ def _begin(durable: bool, wait_s: float, alone: str) -> bytes:
     ]
     if alone:
         steps.append(f"SELECT pg_advisory_xact_lock({_LOCKS}, {lock_key(alone)})")
+    if settled:
+        steps.append(f"LOCK TABLE {', '.join(settled)} IN SHARE MODE")
     return "; ".join(steps).encode()
 
 
@@ -277,7 +290,7 @@ def _migrate(connection: _Connection, path: str) -> None:
     connection.execute(f"BEGIN; SET LOCAL lock_timeout = {limit_ms}; SET LOCAL statement_timeout = {limit_ms}".encode())
     connection.execute(f"SELECT pg_advisory_xact_lock({_LOCKS}, {lock_key('migration')})".encode())
     for number in range(_version(connection, path) + 1, SCHEMA + 1):
-        for statement in statements(number):
+        for statement in statements(number, "postgres"):
             connection.execute(spelt(statement).encode())
     connection.execute(b"CREATE TABLE IF NOT EXISTS turngate_schema (version BIGINT NOT NULL)")
     connection.execute(b"DELETE FROM turngate_schema")

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .outcomes import CallOutcome, Outcome
 from .usage import Usage
 
 if TYPE_CHECKING:
     from decimal import Decimal
+
+BATCH: Final = "anthropic_batch"
+"""The back end of a call by the Message Batches API, which costs half."""
 
 
 class CallStart(NamedTuple):

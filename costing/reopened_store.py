@@ -69,12 +69,12 @@ class ReopenedStore:
         return self._reason if found is None else found.path
 
     def write(
-        self, *, durable: bool = False, wait_s: float | None = None, alone: str = ""
+        self, *, durable: bool = False, wait_s: float | None = None, alone: str = "", settled: Sequence[str] = ()
     ) -> AbstractContextManager[Transaction]:
         """
         Run the block as one transaction, and commit it at the block's end: see `Store.write`.
         """
-        return self._found.write(durable=durable, wait_s=wait_s, alone=alone)
+        return self._found.write(durable=durable, wait_s=wait_s, alone=alone, settled=settled)
 
     def rows(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """
@@ -89,6 +89,12 @@ class ReopenedStore:
         found = self._database
         if found is not None:
             found.checkpoint()
+
+    def scrub(self) -> bool:
+        """
+        Clear the files of what was deleted: see `Store.scrub`.
+        """
+        return self._found.scrub()
 
     def is_lost(self) -> bool:
         """

@@ -1,29 +1,25 @@
 """
-The report: totals of decisions, calls, tokens and cost, by day, model, project or outcome.
+The report: totals of stops, calls, tokens and cost, by day, model, project, event, outcome or session.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable
-from decimal import Decimal
-from typing import Any, Final, Literal, NamedTuple, get_args
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from decimal import Context, Decimal
+from typing import Final, Literal, NamedTuple, get_args
 
-from .amounts import plain, sum_costs
-from .rows import MOST
+from .amounts import plain
+from .day_sums import Stretch, Tell, read_days, read_session_days
 from .store import Store
+from .sums import EVERYTHING, NOTHING, Filters, Line, added
+from .usage import Usage
+from .windows import ALL_TIME, Window, zone_name
 
-By = Literal["day", "model", "project", "outcome"]
+By = Literal["day", "model", "project", "event", "outcome", "session"]
 WAYS: Final[tuple[By, ...]] = get_args(By)
 
-_COUNTED: Final = (
-    "input_tokens",
-    "output_tokens",
-    "thinking_tokens",
-    "cache_write_5m_tokens",
-    "cache_write_1h_tokens",
-    "cache_read_tokens",
-)
+_ROUNDED: Final = Context(prec=12)
 
 
 class Total(NamedTuple):
@@ -32,8 +28,9 @@ class Total(NamedTuple):
     """
 
     key: str
-    """Day (UTC), model asked, project or outcome; empty where there is none: no call, no project, no decision."""
+    """Day, model asked, project, event, outcome or session; empty where there is none: no call, no project, no decision."""
     decisions: int
+    """Stops; decisions about commands stand in the rows of `by outcome` alone."""
     calls: int
     input_tokens: int
     """Not cached."""
@@ -46,6 +43,51 @@ class Total(NamedTuple):
     """Of the calls whose cost is known; None where there are calls and none of their costs is known."""
     unknown_costs: int
     """Calls whose cost is unknown."""
+    blocks: int = 0
+    """Stops that were held, by a verdict or for work that still ran."""
+    wrong_blocks: int = 0
+    """Of which a person says that there was nothing wrong with the reply."""
+    cap_spent: int = 0
+    """Stops that were let through unseen as their turn had been held as often as it may be."""
+
+    @property
+    def upheld_blocks(self) -> int:
+        """
+        Give the number of blocks that nobody called wrong.
+        """
+        return self.blocks - self.wrong_blocks
+
+    @property
+    def cost_per_block(self) -> Decimal | None:
+        """
+        Give what is known to be spent for each block, to twelve digits; None without blocks, or where no cost is known.
+        """
+        return self._cost_for_each(self.blocks)
+
+    @property
+    def cost_per_upheld_block(self) -> Decimal | None:
+        """
+        Give the same for each block that nobody called wrong.
+        """
+        return self._cost_for_each(self.upheld_blocks)
+
+    @property
+    def cache_hit_share(self) -> float | None:
+        """
+        Give the share of what models read that came from the cache; None where nothing was read.
+        """
+        read = Usage(*self[3:9]).prompt_tokens
+        return self.cache_read_tokens / read if read else None
+
+    @property
+    def cap_spent_share(self) -> float | None:
+        """
+        Give the share of stops that ended because the cap was spent; None without stops.
+        """
+        return self.cap_spent / self.decisions if self.decisions else None
+
+    def _cost_for_each(self, blocks: int) -> Decimal | None:
+        return _ROUNDED.divide(self.cost_usd, blocks) if blocks and self.cost_usd is not None else None
 
 
 class Report(NamedTuple):
@@ -58,33 +100,115 @@ class Report(NamedTuple):
     by: By
     rows: tuple[Total, ...]
     total: Total
+    window: Window = ALL_TIME
 
 
-def report(database: Store | None, by: By) -> Report:
+class Spend(NamedTuple):
     """
-    Add up the ledger: days in order, everything else by cost, the dearest first.
-
-    No database: nothing was recorded yet.
+    What one model cost in one day or hour.
     """
-    if database is None:
-        return Report(by, (), _total("total", 0, []))
 
-    decisions = {str(key): int(count) for key, count in database.rows(_DECISIONS[by])}
-    groups: dict[str, list[tuple[Any, ...]]] = {key: [] for key in decisions}
-    for key, *counts in database.rows(_calls_sql(by)):
-        groups.setdefault(str(key), []).append(tuple(counts))
+    bucket: str
+    model: str
+    cost_usd: Decimal | None
+    unknown_costs: int
+    calls: int
 
-    rows = [_total(key, decisions.get(key, 0), group) for key, group in groups.items()]
-    rows.sort(key=lambda row: row.key if by == "day" else (-(row.cost_usd or 0), row.key))
-    all_decisions = database.rows("SELECT COUNT(*) FROM decisions")[0][0]
-    return Report(by, tuple(rows), _total("total", all_decisions, itertools.chain(*groups.values())))
+
+def report(
+    store: Store | None,
+    by: By,
+    window: Window = ALL_TIME,
+    filters: Filters = EVERYTHING,
+    *,
+    now: datetime,
+    tell: Tell | None = None,
+) -> Report:
+    """
+    Add up the ledger: days in order, everything else by cost, the dearest first. For `tell` see `read_days`.
+
+    No store: nothing was recorded yet.
+    """
+    if by == "session":
+        sessions = read_session_days(store, window, filters, now=now, tell=tell)
+        lines = _merged(sessions, "session")
+        return Report(by, _sorted(lines), _total("total", added(lines.values())), window)
+
+    days = read_days(store, window, filters, now=now, tell=tell)
+    return Report(by, rows_by(days, by), total_of(days), window)
+
+
+def total_of(days: Sequence[Stretch]) -> Total:
+    """
+    Give all of some days in one row.
+    """
+    return _total("total", added(line for day in days for line in day.sums["total"].values()))
+
+
+def rows_by(days: Sequence[Stretch], way: By) -> tuple[Total, ...]:
+    """
+    Give the rows of some days, in the order of a report; for sessions see `rows_by_session`.
+    """
+    if way == "session":
+        raise ValueError("sessions are added up apart")
+    if way != "day":
+        return _sorted(_merged(days, way), counts_all=way == "outcome")
+    rows: dict[str, list[Line]] = {}
+    for day in days:
+        rows.setdefault(day.key, []).extend(day.sums["total"].values())
+    return tuple(_total(key, line) for key, lines in rows.items() if _says(line := added(lines)))
+
+
+def rows_by_session(
+    store: Store | None, window: Window = ALL_TIME, filters: Filters = EVERYTHING, *, now: datetime
+) -> tuple[Total, ...]:
+    """
+    Give a row for each session, the dearest first.
+    """
+    return report(store, "session", window, filters, now=now).rows
+
+
+def spend_over_time(days: Sequence[Stretch]) -> tuple[Spend, ...]:
+    """
+    Give what each model cost in each of some days or hours; no row where no call was made.
+    """
+    rows: dict[tuple[str, str], list[Line]] = {}
+    for day in days:
+        for model, line in sorted(day.sums["model"].items()):
+            if line.calls:
+                rows.setdefault((day.key, model), []).append(line)
+    totals = ((key, _total("", added(lines))) for key, lines in rows.items())
+    return tuple(Spend(*key, total.cost_usd, total.unknown_costs, total.calls) for key, total in totals)
+
+
+def tokens_by_class(days: Sequence[Stretch]) -> Mapping[str, int]:
+    """
+    Give the tokens of each class; those of thinking are part of the output.
+    """
+    return Usage(*total_of(days)[3:9])._asdict()
+
+
+def decisions_by_outcome(days: Sequence[Stretch]) -> Mapping[str, int]:
+    """
+    Give the number of decisions with each outcome, those about commands included, the most frequent first.
+    """
+    counts = {key: line.decisions for key, line in _merged(days, "outcome").items() if line.decisions}
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def report_json(report: Report) -> dict[str, object]:
     """
     Give a report as plain data: money as decimal strings, or null where it is unknown.
     """
-    return {"by": report.by, "rows": _json_rows(report), "total": _json(report.total)}
+    since, until, zone = report.window
+    return {
+        "by": report.by,
+        "since": since and since.isoformat(),
+        "until": until and until.isoformat(),
+        "zone": zone_name(zone),
+        "rows": _json_rows(report),
+        "total": total_json(report.total),
+    }
 
 
 def report_csv(report: Report) -> str:
@@ -95,58 +219,60 @@ def report_csv(report: Report) -> str:
     from io import StringIO
 
     text = StringIO()
-    lines = csv.DictWriter(text, (report.by, *_json(report.total)), lineterminator="\n")
+    lines = csv.DictWriter(text, (report.by, *total_json(report.total)), lineterminator="\n")
     lines.writeheader()
     lines.writerows(_json_rows(report))
     return text.getvalue()
 
 
-_KEYS: Final[dict[By, str]] = {
-    "day": "substr(calls.at, 1, 10)",
-    "model": "calls.model",
-    "project": "calls.project",
-    "outcome": "COALESCE(decisions.outcome, '')",
-}
-
-_DECISIONS: Final[dict[By, str]] = {
-    "day": "SELECT substr(at, 1, 10), COUNT(*) FROM decisions GROUP BY 1",
-    "model": (
-        "SELECT COALESCE(calls.model, ''), COUNT(DISTINCT decisions.id) FROM decisions"
-        " LEFT JOIN calls ON calls.decision_id = decisions.id GROUP BY 1"
-    ),
-    "project": "SELECT project, COUNT(*) FROM decisions GROUP BY 1",
-    "outcome": "SELECT outcome, COUNT(*) FROM decisions GROUP BY 1",
-}
+def total_json(row: Total) -> dict[str, object]:
+    """
+    Give the figures of a row as plain data.
+    """
+    values: dict[str, object] = row._asdict()
+    del values["key"]
+    return {
+        **values,
+        "cost_usd": _money(row.cost_usd),
+        "cost_per_block_usd": _money(row.cost_per_block),
+        "cost_per_upheld_block_usd": _money(row.cost_per_upheld_block),
+        "cache_hit_share": _share(row.cache_hit_share),
+        "cap_spent_share": _share(row.cap_spent_share),
+    }
 
 
-def _calls_sql(by: By) -> str:
-    # Grouped by cost too, so that the database adds up whole numbers only and money is multiplied here, exactly.
-    # A count that is damaged counts as nothing, as one that never arrived.
-    sums = ", ".join(
-        f"CAST(COALESCE(SUM(CASE WHEN calls.{name} BETWEEN 0 AND {MOST} AND CAST(calls.{name} AS BIGINT) = calls.{name}"
-        f" THEN calls.{name} END), 0) AS BIGINT)"
-        for name in _COUNTED
-    )
-    return (
-        f"SELECT {_KEYS[by]}, calls.cost_usd, COUNT(*), {sums} FROM calls"  # noqa: S608
-        " LEFT JOIN decisions ON decisions.id = calls.decision_id GROUP BY 1, 2"
-    )
+def _merged(
+    days: Sequence[Stretch], way: Literal["model", "project", "event", "outcome", "session"]
+) -> dict[str, Line]:
+    lines: dict[str, list[Line]] = {}
+    for day in days:
+        for key, line in day.sums[way].items():
+            lines.setdefault(key, []).append(line)
+    return {key: found[0] if len(found) == 1 else added(found) for key, found in lines.items()}
 
 
-def _total(key: str, decisions: int, groups: Iterable[tuple[Any, ...]]) -> Total:
-    groups = list(groups)
-    spent = sum_costs((cost, calls) for cost, calls, *_ in groups)
-    calls = sum(group[1] for group in groups)
-    tokens = [sum(group[2 + place] for group in groups) for place in range(len(_COUNTED))]
-    known = spent.usd if spent.unknown < calls or not calls else None
-    return Total(key, decisions, calls, *tokens, cost_usd=known, unknown_costs=spent.unknown)
+def _sorted(lines: Mapping[str, Line], *, counts_all: bool = False) -> tuple[Total, ...]:
+    rows = (_total(key, line, counts_all=counts_all) for key, line in lines.items() if counts_all or _says(line))
+    return tuple(sorted(rows, key=lambda row: (-(row.cost_usd or 0), row.key)))
+
+
+def _says(line: Line) -> bool:
+    return bool(line.stops or line.calls)
+
+
+def _total(key: str, line: Line = NOTHING, *, counts_all: bool = False) -> Total:
+    known = line.cost_usd if line.unknown_costs < line.calls or not line.calls else None
+    decisions = line.decisions if counts_all else line.stops
+    return Total(key, decisions, *line[:7], known, line.unknown_costs, line.blocks, line.wrong_blocks, line.cap_spent)
 
 
 def _json_rows(report: Report) -> list[dict[str, object]]:
-    return [{report.by: row.key, **_json(row)} for row in report.rows]
+    return [{report.by: row.key, **total_json(row)} for row in report.rows]
 
 
-def _json(row: Total) -> dict[str, object]:
-    values: dict[str, object] = row._asdict()
-    del values["key"]
-    return {**values, "cost_usd": None if row.cost_usd is None else plain(row.cost_usd)}
+def _money(amount: Decimal | None) -> str | None:
+    return None if amount is None else plain(amount)
+
+
+def _share(share: float | None) -> float | None:
+    return None if share is None else round(share, 6)

@@ -11,6 +11,10 @@ _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
 """Crockford's base 32: no letter that reads like a digit, and in the order of ASCII."""
 
 
+ID_TIME = 9
+"""So many of an id's characters are its time."""
+
+
 def stamp(at: datetime) -> str:
     """
     Write a time as ISO 8601 in UTC with milliseconds, so that text order is time order.
@@ -35,7 +39,7 @@ def new_id(at: datetime) -> str:
     Make a short random id; ids of different milliseconds sort by time.
     """
     milliseconds = int(at.timestamp() * 1000)
-    return _base32(milliseconds, 9) + _base32(int.from_bytes(os.urandom(4)), 6)
+    return _base32(milliseconds, ID_TIME) + _base32(int.from_bytes(os.urandom(4)), 6)
 
 
 def storable(text: str) -> str:

@@ -74,7 +74,7 @@ class Store(Protocol):
         ...
 
     def write(
-        self, *, durable: bool = False, wait_s: float | None = None, alone: str = ""
+        self, *, durable: bool = False, wait_s: float | None = None, alone: str = "", settled: Sequence[str] = ()
     ) -> AbstractContextManager[Transaction]:
         """
         Run the block as one transaction, and commit it at the block's end.
@@ -82,7 +82,7 @@ class Store(Protocol):
         With `durable` a committed transaction survives the death of the machine, for the price of one fsync. Without, that
         of our process; a PostgreSQL that dies may lose what was committed within the last second. `wait_s`: a shorter wait
         for others than the store's own. `alone`: no other transaction that says the same word runs between this one's start
-        and its end.
+        and its end. `settled`: tables to which no other transaction writes from this one's start to its end.
         """
         ...
 
@@ -95,6 +95,14 @@ class Store(Protocol):
     def checkpoint(self) -> None:
         """
         Do the upkeep that an owner has taken over from the writers; nothing where there is none.
+        """
+        ...
+
+    def scrub(self) -> bool:
+        """
+        Clear the files of what was deleted, and say whether nothing of it is left in them; others wait while it runs.
+
+        A server's own logs and copies keep what they hold.
         """
         ...
 

@@ -13,7 +13,9 @@ from typing import Final
 from .records import Call, Decision
 from .report import Report, Total
 from .screen import money, one_line
+from .sums import is_stop
 from .tables import table
+from .windows import zone_name
 
 NOTHING_YET: Final = "Nothing recorded yet: the first stop that the hook sees will be the first line here.\n"
 
@@ -82,21 +84,34 @@ def _call_lines(call: Call) -> list[str]:
     return [f"call: {one_line(call.id)}", *_fields(_call_fields(call), indent="  ")]
 
 
-def report_text(report: Report, *, styled: bool = False) -> str:
+def report_text(report: Report, *, most: int | None = None, styled: bool = False) -> str:
     """
-    Give totals as a table.
+    Give totals as a table; with `most`, of so many rows: the latest days, the dearest of all else.
     """
     if not report.rows:
-        return NOTHING_YET
+        return NOTHING_YET if report.window[:2] == (None, None) else "Nothing in that time.\n"
 
-    key = f"{report.by} (UTC)" if report.by == "day" else report.by
-    rows = [_report_row(row, row.key or f"(no {report.by})") for row in report.rows]
+    shown = report.rows
+    if most is not None and len(shown) > most:
+        shown = shown[-most:] if report.by == "day" else shown[:most]
+    key = f"{report.by} ({zone_name(report.window.zone)})" if report.by == "day" else report.by
+    names = ("decisions" if report.by == "outcome" else "stops", *_COUNTS)
+    rows = [_report_row(row, row.key or f"(no {report.by})") for row in shown]
     total = _report_row(report.total, "total")
-    return _text(table([key, *_COUNTS], rows, right=_COUNTS, total=total, styled=styled))
+    lines = table([key, *names], rows, right=names, total=total, styled=styled)
+    if len(shown) < len(report.rows):
+        which = "latest" if report.by == "day" else "dearest"
+        lines += [
+            "",
+            f"The {which} {len(shown):,} of {len(report.rows):,}; --json and --csv give all, and the total is of all.",
+        ]
+    if any(not is_stop(row.key) for row in shown if report.by == "outcome"):
+        lines += ["", "The total is of stops: the lines with jobs_ are about commands."]
+    return _text(lines)
 
 
 _COUNTS: Final = (
-    "decisions",
+    "held",
     "calls",
     "input\ntokens",
     "output\ntokens",
@@ -104,6 +119,7 @@ _COUNTS: Final = (
     "cache\nread",
     "cost",
     "unknown\ncosts",
+    "cost per\nblock",
 )
 
 
@@ -169,6 +185,7 @@ def _report_row(row: Total, key: str) -> list[str]:
     return [
         key,
         f"{row.decisions:,}",
+        f"{row.blocks:,}",
         f"{row.calls:,}",
         f"{row.input_tokens:,}",
         f"{row.output_tokens:,}",
@@ -176,6 +193,7 @@ def _report_row(row: Total, key: str) -> list[str]:
         f"{row.cache_read_tokens:,}",
         money(row.cost_usd),
         f"{row.unknown_costs:,}",
+        "" if not row.blocks else money(row.cost_per_block),
     ]
 
 

@@ -9,13 +9,10 @@ import fcntl
 import json
 import os
 import stat
-from contextlib import suppress
 from pathlib import Path
-from typing import Final
 
+from ..costing.whole_file import NO_FILE, is_same, read_file, whole_file
 from .errors import LabError
-
-NO_FILE: Final = "no regular file"
 
 
 def read_there(path: Path) -> bytes:
@@ -33,12 +30,7 @@ def read_whole(path: Path) -> bytes | None:
     Give what a file holds, None where there is none. Raises `LabError`, at once where a FIFO or a device would be waited for.
     """
     try:
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise LabError(f"{path}: not readable: {NO_FILE}")
-            return file.read()
-    except FileNotFoundError:
-        return None
+        return read_file(path)
     except OSError as error:
         raise LabError(f"{path}: not readable: {error.strerror}") from error
 
@@ -48,9 +40,8 @@ def check_apart(out: Path, *read: Path) -> None:
     Refuse to write a file that is read as well, whatever names or links lead to it. Raises `LabError`.
     """
     for one in read:
-        with suppress(OSError):  # one that is not there yet is another
-            if out.samefile(one):
-                raise LabError(f"{out}: is {one} itself, which is read: name another file")
+        if is_same(out, one):
+            raise LabError(f"{out}: is {one} itself, which is read: name another file")
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
@@ -58,21 +49,11 @@ def write_whole(path: Path, content: str | bytes) -> None:
     Write a file (mode 0600) so that a reader sees all of it or what was there before; through a link, what it leads to. Raises `LabError`.
     """
     data = content if isinstance(content, bytes) else content.encode("utf-8", "replace")
-    target = Path(os.path.realpath(path))
-    part = target.parent / f".{target.name}.{os.getpid()}.part"
     try:
-        if path.exists() and not path.is_file():
-            raise LabError(f"{path}: cannot be written: {NO_FILE}")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with open(descriptor, "wb") as file:
+        Path(os.path.realpath(path)).parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(path) as file:
             file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(target)
     except OSError as error:
-        with suppress(OSError):
-            part.unlink()
         raise LabError(f"{path}: cannot be written: {error.strerror}") from error
 
 

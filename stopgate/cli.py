@@ -13,23 +13,26 @@ import shutil
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..costing.database import FILE_NAME
 from ..costing.json_lines import decision_json
 from ..costing.ledger import Ledger
-from ..costing.opening import open_ledger_store
+from ..costing.read_only import open_to_read
 from ..costing.records import Decision
-from ..costing.report import WAYS, report, report_csv, report_json
 from ..costing.store import Store, StoreError
-from ..costing.text import call_text, decision_text, log_text, report_text
+from ..costing.text import call_text, decision_text, log_text
 from ..judge.service.sockets import CannotServe
-from .console import CommandError, Parser, add_command, count_from_one, print_text, warn
-from .places import config_dir, state_dir
+from .commands import cost, dashboard, export, forget, prune
+from .console import CommandError, Commands, Parser, add_command, count_from_one, print_text, warn
+from .places import state_dir
 from .service_commands import ServiceTrouble, end_service, standing, status_text
 from .serving import serve
 from .settings import BadSetting, ledger_url, read_settings
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 REPORT_WAIT_S = 30.0
 """For one statement of a report, on a server with the lines of years."""
@@ -44,9 +47,15 @@ def main(arguments: Sequence[str] | None = None, environ: Mapping[str, str] = os
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        if arguments and (added := _added_commands().get(arguments[0])):
-            return added.load()(arguments[1:], environ)
-        asked = _parser().parse_args(arguments)
+        parser, commands = _parser()
+        if not arguments or arguments[0] not in commands.choices:
+            # Looking for what other folders add takes 40 ms.
+            added = _added_commands()
+            if arguments and (entry := added.get(arguments[0])):
+                return entry.load()(arguments[1:], environ)
+            for name in sorted(added):
+                commands.add_parser(name, help=f"see `turngate {name} --help`")
+        asked = parser.parse_args(arguments)
         command: Command = asked.command
         print_text(command(asked, environ))
     except (CommandError, StoreError, CannotServe, BadSetting, ServiceTrouble) as exc:
@@ -60,11 +69,24 @@ def main(arguments: Sequence[str] | None = None, environ: Mapping[str, str] = os
 def _log(asked: argparse.Namespace, environ: Mapping[str, str]) -> str:
     with ledger_store(environ) as database:
         ledger = Ledger(database) if database else None
-        decisions = ledger.decisions(asked.n) if ledger else []
+        is_all = asked.all or asked.json
+        decisions = ledger.decisions(asked.n, passed_commands=is_all) if ledger else []
+        left_out = _left_out(ledger, decisions, asked.n) if ledger and not is_all else 0
     _warn_of_damage(ledger)
     if asked.json:
         return "".join(json.dumps(decision_json(decision)) + "\n" for decision in decisions)
+    if left_out:
+        warn(f"not listed: {left_out:,} command{'' if left_out == 1 else 's'} that the jobs check let through (--all)")
+        if not decisions:
+            return ""
     return log_text(decisions, width=_terminal_width(), styled=_styled(environ))
+
+
+def _left_out(ledger: Ledger, listed: Sequence[Decision], most: int) -> int:
+    """
+    Count the commands let through among the decisions that are listed.
+    """
+    return ledger.count_passed_commands(listed[0].line.at if len(listed) == most else None)
 
 
 def _show(asked: argparse.Namespace, environ: Mapping[str, str]) -> str:
@@ -89,24 +111,6 @@ def find_decision(ledger: Ledger, prefix: str) -> Decision | None:
     if len(found) > 1 and prefix not in found:
         raise CommandError(f"{prefix!r} begins more than one id: {', '.join(found)}")
     return ledger.decision(prefix if prefix in found else found[0]) if found else None
-
-
-def _cost(asked: argparse.Namespace, environ: Mapping[str, str]) -> str:
-    with ledger_store(environ) as database:
-        found = report(database, asked.by)
-    _warn_of_prices(environ)
-    if asked.csv:
-        return report_csv(found)
-    return json.dumps(report_json(found)) + "\n" if asked.json else report_text(found, styled=_styled(environ))
-
-
-def _warn_of_prices(environ: Mapping[str, str]) -> None:
-    from ..costing.prices import PriceError, user_prices
-
-    try:
-        user_prices(config_dir(environ))
-    except PriceError as exc:
-        warn(f"costs stay unknown until this is put right: {exc}")
 
 
 def _warn_of_damage(ledger: Ledger | None) -> None:
@@ -171,7 +175,7 @@ def ledger_store(environ: Mapping[str, str]) -> Generator[Store | None]:
         yield None
         return
 
-    with open_ledger_store(folder, url, busy_timeout_s=REPORT_WAIT_S) as database:
+    with open_to_read(folder, url, busy_timeout_s=REPORT_WAIT_S) as database:
         yield database
 
 
@@ -199,25 +203,26 @@ def _added_commands() -> dict[str, EntryPoint]:
     """
     The commands of folders that import this one, by name.
     """
+    from importlib.metadata import entry_points
+
     return {entry.name: entry for entry in entry_points(group="turngate.commands")}
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> tuple[argparse.ArgumentParser, Commands]:
     parser = Parser(prog="turngate", description="A gate at the end of every turn of a coding agent.")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
     log = add_command(commands, "log", _log, "list the latest decisions, newest last", "turngate log -n 5")
     log.add_argument("-n", type=count_from_one, default=20, metavar="N", help="how many (default: 20)")
-    log.add_argument("--json", action="store_true", help="one JSON object per line, with findings and calls")
+    log.add_argument("--all", action="store_true", help="also the commands that the jobs check let through")
+    log.add_argument(
+        "--json", action="store_true", help="one JSON object per line, with findings and calls; always all"
+    )
 
     show = add_command(commands, "show", _show, "show one decision in full", "turngate show 1m8pt7f1s")
     show.add_argument("id", metavar="ID", help="its id, or the beginning of it")
 
-    cost = add_command(commands, "cost", _cost, "say what the judge cost", "turngate cost --by model")
-    cost.add_argument("--by", choices=WAYS, default="day", help="what is added up (default: day, in UTC)")
-    form = cost.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="the same as one JSON object, with exact amounts")
-    form.add_argument("--csv", action="store_true", help="the rows of it as CSV, without the total")
+    cost.add(commands)
 
     add_command(commands, "serve", _serve, "run the judge service in the foreground", "turngate serve")
 
@@ -228,8 +233,13 @@ def _parser() -> argparse.ArgumentParser:
 
     add_command(commands, "demo", _demo, "play a false claim held and withdrawn, with no key", "turngate demo")
 
-    for name in sorted(_added_commands()):
-        commands.add_parser(name, help=f"see `turngate {name} --help`")
+    dashboard.add(commands)
+
+    export.add(commands)
+
+    prune.add(commands)
+
+    forget.add(commands)
 
     add_command(commands, "version", _version, "print the version", "turngate version")
-    return parser
+    return parser, commands

@@ -27,14 +27,23 @@ def print_text(text: str) -> None:
     """
     Print a text as far as somebody reads it. Raises `CommandError` where it cannot be written.
     """
+    print_while_read(text)
+
+
+def print_while_read(text: str) -> bool:
+    """
+    Do the same with a part of a long answer, and say whether there is somebody to read the next one.
+    """
     try:
         # Text of unknown origin may hold what the terminal's encoding has not.
         print(_encodable(text), end="", flush=True)
     except BrokenPipeError:
         _stop_writing()  # the reader has had enough
+        return False
     except OSError as exc:
         _stop_writing()
         raise CommandError(f"cannot write the answer: {exc.strerror}") from exc
+    return True
 
 
 def warn(text: str) -> None:
@@ -54,10 +63,21 @@ def _stop_writing() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
+class _Help(argparse.HelpFormatter):
+    def add_argument(self, action: argparse.Action) -> None:
+        super().add_argument(action)
+        # A command stands further to the right than an option: without this the longest one is torn from what it does.
+        self._action_max_length += 2 if action.nargs == argparse.PARSER else 0
+
+
 class Parser(argparse.ArgumentParser):
     """
     A parser whose complaints are one line.
     """
+
+    def __init__(self, **options: Any) -> None:
+        options.setdefault("formatter_class", _Help)
+        super().__init__(**options)
 
     def print_help(self, file: object = None) -> None:  # noqa: ARG002
         """

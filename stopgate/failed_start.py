@@ -20,8 +20,12 @@ _LONGEST: Final = 500
 def remember_failure(folder: str, reason: str) -> None:
     """
     Leave a line. Where that is not possible, the next hook tries in vain too.
+
+    Nothing is left in a directory of another user, who could not take it away again.
     """
     with suppress(OSError):
+        if hasattr(os, "geteuid") and os.stat(folder).st_uid != os.geteuid():  # noqa: PTH116
+            return
         descriptor = os.open(_path(folder), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as file:
             file.write(" ".join(reason.split())[:_LONGEST] + "\n")

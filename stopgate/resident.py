@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..costing.measured_ledger import MeasuredLedger
 from ..costing.metrics import Metrics
+from ..costing.windows import machine_zone
 from ..judge.bounded_loop import in_thread
 from ..judge.connect import Judge, NoJudge, connect
 from ..judge.context import CallContext
@@ -31,10 +32,14 @@ from .standing import Standing
 from .stores import Stores
 
 if TYPE_CHECKING:
+    from ..costing.ledger import Ledger
     from ..rubric.turn import Turn
     from .gate import Store
 
 LABELLED_EVENTS: Final = (*STOP_EVENTS, "StopFailure", "PreToolUse", "unknown")
+
+SUMS_EVERY_S: Final = 3600.0
+"""How often one looks for days that are over."""
 
 
 class Resident:
@@ -56,6 +61,8 @@ class Resident:
         self._standing: Final = Standing(version, self.metrics, started_at)
         self._stores: Final = Stores(folder, lambda database: MeasuredLedger(database, self._standing))
         self._flights: Final = SingleFlight()
+        self._zone: Final = machine_zone(environ)
+        self._sums_due_at = 0.0
 
     # The routes
 
@@ -84,7 +91,13 @@ class Resident:
         if not full:
             return self._standing.in_short()
         store = self.store(ledger_url(self._environ))
-        return self._standing.in_full(store.ledger, store.error)
+        return self.health_by(store.ledger, store.error)
+
+    def health_by(self, ledger: Ledger | None, trouble: str) -> Mapping[str, object]:
+        """
+        Say in full how the service stands, as this ledger has it; `trouble` is why there is none.
+        """
+        return self._standing.in_full(ledger, trouble)
 
     def refused(self, detail: str) -> None:
         """
@@ -103,6 +116,12 @@ class Resident:
         Write down a fault of ours in answering a request.
         """
         self.refused(f"internal error: {type(error).__name__}: {error}")
+
+    def page_failed(self, error: BaseException) -> None:
+        """
+        Remember a fault of ours in showing the web page; no stop was concerned.
+        """
+        self._standing.page_failed(error)
 
     # What a stop needs
 
@@ -130,9 +149,12 @@ class Resident:
 
     def tick(self) -> None:
         """
-        Write down what the ledgers owe. Called each second.
+        Write down what the ledgers owe, and now and then add up a day that is over. Called each second.
         """
         self._stores.pay()
+        if time.monotonic() >= self._sums_due_at and self._stores.opened():
+            is_left = self._stores.keep_sums(self._zone, datetime.now(UTC))
+            self._sums_due_at = time.monotonic() + (0 if is_left else SUMS_EVERY_S)
 
     async def close_models(self) -> None:
         """

@@ -13,6 +13,7 @@ import re
 import signal
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from threading import Thread, Timer
 from typing import TYPE_CHECKING, Final
 
@@ -110,7 +111,13 @@ def _run(
         refused=resident.refused,
         failed=resident.failed,
     )
-    port_app = on_loopback_port(build_app(handlers, VERSION, hooks=False), token) if port is not None else None
+    port_app, page = None, None
+    if port is not None:
+        from .web_page import WebPage
+
+        page, number = WebPage(resident, folder, environ, token), port.getsockname()[1]
+        port_app = on_loopback_port(build_app(handlers, VERSION, hooks=False), token, page.app, page.app.takes)
+        handlers = handlers._replace(entrance=partial(page.app.entrance, number))
     Thread(target=_import_slow_parts, daemon=True).start()
     forget_failure(folder)
     on_ready()
@@ -121,6 +128,8 @@ def _run(
         last.daemon = True
         last.start()
         resident.end(wait_s=FLUSH_S)
+        if page is not None:
+            page.close()
         last.cancel()
 
 

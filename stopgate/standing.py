@@ -61,6 +61,12 @@ class Standing:
             what = f"{end.outcome} at {start.endpoint}"
             self._last_error = {"at": stamp(start.at), "what": what, "detail": end.detail}
 
+    def page_failed(self, error: BaseException) -> None:
+        """
+        Remember a fault of ours in showing the web page, without what it said: that may be a text of a session.
+        """
+        self._last_error = {"at": stamp(datetime.now(UTC)), "what": "web page", "detail": type(error).__name__}
+
     def asked(self, judge: Judge) -> None:
         """
         Remember who was asked last, and which variable or setting named them.

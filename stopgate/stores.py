@@ -6,12 +6,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from datetime import datetime, tzinfo
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ..costing.day_sums import keep_sums
 from ..costing.opening import open_ledger_store
 from ..costing.reopened_store import ReopenedStore
 from ..costing.store import StoreError
+from ..costing.windows import Window
 from .gate import Store
 from .turn_count import TurnCounts
 
@@ -66,6 +69,17 @@ class Stores:
                 kept.ledger.pay_owed(wait_s=wait_s)
                 kept.database.checkpoint()
 
+    def keep_sums(self, zone: tzinfo, now: datetime) -> bool:
+        """
+        Add up a day that is over in each open store, so that no report has to; False once all stores have all of theirs.
+        """
+        window, is_left = Window(zone=zone), False
+        for url in self.opened():
+            # By a connection of its own: a stop that writes must not wait for a sum.
+            with suppress(StoreError), self._opened(url) as database:
+                is_left |= keep_sums(database, window, now=now) > 0
+        return is_left
+
     def owed(self) -> int:
         """
         Give the number of lines that could not be written yet.
@@ -86,11 +100,12 @@ class Stores:
         return kept
 
     def _new(self, url: str) -> _Kept:
-        database = ReopenedStore(
-            lambda: open_ledger_store(self._folder, url, busy_timeout_s=BUSY_TIMEOUT_S, checkpoints=False)
-        )
+        database = ReopenedStore(lambda: self._opened(url))
         ledger = self._ledger_on(database)
         return _Kept(database, ledger, Store(ledger, TurnCounts(database)))
+
+    def _opened(self, url: str) -> Database:
+        return open_ledger_store(self._folder, url, busy_timeout_s=BUSY_TIMEOUT_S, checkpoints=False)
 
     def _close_spare(self) -> None:
         opened = [kept for _, kept in self._all() if kept.database.is_open]

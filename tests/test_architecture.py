@@ -83,7 +83,7 @@ def test_every_folder_with_code_is_installed() -> None:
 
 
 HEAVY_LIBRARIES = (
-    *("anthropic", "genai_prices", "httpx", "numpy", "plotly", "prometheus_client", "psycopg", "scipy"),
+    *("anthropic", "genai_prices", "httpx", "jinja2", "numpy", "plotly", "prometheus_client", "psycopg", "scipy"),
     *("starlette", "tenacity", "tree_sitter", "tree_sitter_bash", "uvicorn"),
 )
 """Not pydantic: a schema stands where its data are told of, which the hook's hot path never reaches."""

@@ -90,6 +90,8 @@ class Handlers(NamedTuple):
     refused: Callable[[str], None]
     """A request to the hook's route was not understood, for this reason."""
     failed: Callable[[BaseException], None]
+    entrance: Callable[[], str] | None = None
+    """Gives an address that lets a browser in once; None where there is no port."""
 
 
 class _BadRequest(Exception):
@@ -118,7 +120,7 @@ def build_app(handlers: Handlers, version: str, *, hooks: bool) -> App:
     hook = Route("/v1/hook/claude-code", routes.hook, methods=["POST"])
     app = Starlette(
         routes=[
-            *([hook] if hooks else []),
+            *([hook, Route("/v1/entrance", routes.entrance, methods=["POST"])] if hooks else []),
             Route("/v1/judge", routes.judge, methods=["POST"]),
             Route("/healthz", routes.health, methods=["GET"]),
             Route("/metrics", routes.metrics, methods=["GET"]),
@@ -177,6 +179,13 @@ class _Routes:
             return Response(json.dumps(found) + "\n", media_type="application/json")
         except _FAULTS as error:
             return self._internal_error(error)
+
+    async def entrance(self, _request: Request) -> Response:
+        if self._handlers.is_ending():
+            return _ending()
+        if self._handlers.entrance is None:
+            return _error(409, "this service has no port: set service.http_port")
+        return Response(json.dumps({"url": self._handlers.entrance()}) + "\n", media_type="application/json")
 
     async def metrics(self, request: Request) -> Response:
         try:

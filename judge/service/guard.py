@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final
 
 from .error_line import ERROR_TYPE, error_line
+from .safe_headers import with_safe_headers
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -42,9 +43,13 @@ def on_unix_socket(app: App) -> App:
     return guarded
 
 
-def on_loopback_port(app: App, token: str) -> App:
+def on_loopback_port(
+    app: App, token: str, pages: App | None = None, is_page: Callable[[str], bool] = lambda _: False
+) -> App:
     """
     Let in who knows the token, by a loopback name and from no foreign page; `GET /healthz` needs no token.
+
+    Paths of `is_page` go to `pages`, which ask browsers for a cookie instead. Every answer has the headers of `safe_headers`.
 
     Raises ValueError for an empty token, which everybody would know.
     """
@@ -53,13 +58,17 @@ def on_loopback_port(app: App, token: str) -> App:
     expected = token.encode("utf-8")
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
+        send = with_safe_headers(send)
         hosts, origins, credentials = (_values(scope, name) for name in (b"host", b"origin", b"authorization"))
         if len(hosts) != 1 or not _OUR_HOST.fullmatch(hosts[0]):
             await _refuse(send, 403, "the Host header must be 127.0.0.1, localhost or [::1], with any port")
         elif not all(_OUR_ORIGIN.fullmatch(origin) for origin in origins):
             await _refuse(send, 403, "no page of another origin may speak to this service")
         elif _knows(expected, credentials):
-            await app({**scope, KNOWN: True}, receive, send)
+            chosen = pages if pages is not None and is_page(scope["path"]) else app
+            await chosen({**scope, KNOWN: True}, receive, send)
+        elif not credentials and pages is not None and is_page(scope["path"]):
+            await pages(scope, receive, send)
         elif not credentials and _asks_for_health(scope):
             await app(scope, receive, send)
         else:

@@ -25,6 +25,7 @@ from .. import bounded_loop
 from .app import IS_CONNECTED
 from .error_line import ERROR_TYPE, error_line
 from .guard import App, Receive, Scope, Send
+from .safe_headers import SAFE_HEADERS
 from .sockets import BACKLOG, Claim
 
 HEAD_WAIT_S: Final = 5.0
@@ -284,6 +285,7 @@ class _Connection(H11Protocol):
             (b"content-type", ERROR_TYPE.encode()),
             (b"content-length", b"%d" % len(body)),
             (b"connection", b"close"),
+            *SAFE_HEADERS,
         ]
         with suppress(h11.LocalProtocolError):  # an answer was begun already
             response = h11.Response(status_code=400, headers=headers, reason=b"Bad Request")

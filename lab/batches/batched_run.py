@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...costing.ledger import Ledger
-from ...costing.records import CallStart
+from ...costing.records import BATCH, CallStart
 from ...judge.connect import Target
 from ..runs import Run
 from .results import NOT_ANSWERED
@@ -46,7 +46,7 @@ class BatchRun(NamedTuple):
         manifest = self.run.manifest
         return CallStart(
             at=submission.at,
-            backend=self.target.backend,
+            backend=BATCH,
             model=submission.model,
             endpoint=submission.endpoint,
             rubric=manifest.rubric,

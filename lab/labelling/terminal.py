@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 from ...stopgate.console import CommandError, print_text
+from ...stopgate.ended_by_signals import ended_by_signals
 from ..errors import LabError
 from .session import BACKSPACE, ENTER, ESCAPE, PAGE_BACK, PAGE_ON, PASTED
 
@@ -84,7 +85,7 @@ def taken_over(*, moves: bool) -> Generator[Callable[[], bytes]]:
         raise LabError("this terminal gives no single keys: give the labels with --answers FILE") from None
 
     before = termios.tcgetattr(0)
-    with _ended_by_signals(), _woken() as woken:
+    with ended_by_signals(), _woken() as woken:
 
         def read() -> bytes:
             ready, _, _ = select.select([0, woken], [], [])
@@ -147,39 +148,3 @@ def _woken() -> Generator[int]:
             signal.signal(number, handler)
         os.close(ours)
         os.close(theirs)
-
-
-class _Ended(BaseException):
-    """
-    A signal that ends the process.
-    """
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
-
-
-@contextmanager
-def _ended_by_signals() -> Generator[None]:
-    """
-    Let SIGTERM, SIGHUP and SIGQUIT end the process as they do, but after the block has put its things in order.
-    """
-    import signal
-
-    def end(number: int, _frame: object) -> None:
-        for one in usual:
-            signal.signal(one, signal.SIG_IGN)
-        raise _Ended(number)
-
-    usual = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)}
-    usual = {number: before for number, before in usual.items() if before is not signal.SIG_IGN}
-    for number in usual:
-        signal.signal(number, end)
-    try:
-        yield
-    except _Ended as ended:
-        signal.signal(ended.number, signal.SIG_DFL)
-        signal.raise_signal(ended.number)
-    finally:
-        for number, before in usual.items():
-            signal.signal(number, before)

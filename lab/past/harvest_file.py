@@ -18,9 +18,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from ...costing.whole_file import NO_FILE
 from ..cases import LONGEST_LINE
 from ..errors import LabError
-from ..files import NO_FILE, write_whole
+from ..files import write_whole
 
 _FORMAT: Final = 2
 _EVERY_S: Final = 1.0

@@ -172,8 +172,8 @@ def test_an_owner_that_wrote_nothing_does_no_checkpoint(database: Database, monk
     """
     opened: list[str] = []
     monkeypatch.setattr(
-        "turngate.costing.database._connected",
-        lambda path, wait_s: opened.append(path) or sqlite3.connect(path, timeout=wait_s),
+        "turngate.costing.database.connected",
+        lambda path, wait_s, _options: opened.append(path) or sqlite3.connect(path, timeout=wait_s),
     )
 
     def times(checkpoints: int) -> int:

@@ -430,7 +430,7 @@ def test_the_page_on_monitoring_names_every_metric_and_rule() -> None:
     What can be read is explained once, and nothing else.
     """
     page = (ROOT / "docs/monitoring.md").read_text()
-    rules = (ROOT / "costing/turngate.rules.yml").read_text()
+    rules = (ROOT / "costing/grafana/alerts.yml").read_text()
     rows = re.findall(r"^\| `([^`]+)` \|", page, re.MULTILINE)
 
     families = {re.sub(r"_(bucket|count|sum)$", "", name) for name in LABELS}

@@ -1,25 +1,16 @@
 """
 The metrics and the shipped rules against Debian's real Prometheus.
 
-Set TURNGATE_TEST_PROMETHEUS to the folder of prometheus and promtool; `tests/costing/install-prometheus` prints one.
+They need one: see `prometheus_server`.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import socket
-import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from decimal import Decimal
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
-from urllib.error import URLError
-from urllib.parse import quote
-from urllib.request import urlopen
 
 import pytest
 
@@ -30,17 +21,13 @@ from turngate.judge.loopback_server import LoopbackServer
 
 from .ledger_lines import a_start
 from .measured import ODD_MODELS, a_decision, measured, samples
-
-T = TypeVar("T")
+from .prometheus_server import Prometheus, a_prometheus, eventually, needs_prometheus, promtool
 
 ROOT = Path(__file__).parents[2]
-RULES = ROOT / "costing/turngate.rules.yml"
-RULES_TEST = Path(__file__).with_name("turngate.rules.test.yml")
+RULES = ROOT / "costing/grafana/alerts.yml"
+RULES_TEST = Path(__file__).with_name("alerts.test.yml")
 ALERTS = re.findall(r"- alert: (\w+)", RULES.read_text())
 RECORDS = re.findall(r"- record: (\S+)", RULES.read_text())
-
-_FOLDER = os.environ.get("TURNGATE_TEST_PROMETHEUS", "")
-needs_prometheus = pytest.mark.skipif(not _FOLDER, reason="needs prometheus and promtool (TURNGATE_TEST_PROMETHEUS)")
 
 TOKEN = "a-token-of-this-test"
 
@@ -55,15 +42,6 @@ scrape_configs:
     authorization: {{credentials: another}}
     static_configs: [{{targets: ['{target}']}}]
 """
-
-
-def promtool(*arguments: str | Path, stdin: bytes = b"") -> tuple[int, str]:
-    """
-    The exit code, and all that it said.
-    """
-    command = [Path(_FOLDER, "promtool"), *arguments]
-    done = subprocess.run(command, input=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-    return done.returncode, done.stdout.decode()
 
 
 def eventful() -> Metrics:
@@ -123,7 +101,7 @@ def test_each_alert_is_tested_both_ways(tmp_path: Path, expression: str, complai
     """
     changed = re.sub(r"(- alert: \w+\n\s+expr: ).*", rf"\g<1>{expression}", RULES.read_text())
     (tmp_path / RULES.name).write_text(changed)
-    (tmp_path / RULES_TEST.name).write_text(RULES_TEST.read_text().replace("../../costing/", ""))
+    (tmp_path / RULES_TEST.name).write_text(RULES_TEST.read_text().replace("../../costing/grafana/", ""))
 
     code, said = promtool("test", "rules", tmp_path / RULES_TEST.name)
 
@@ -141,50 +119,6 @@ def test_the_rules_name_only_metrics_that_are_there() -> None:
 
     assert len(named) > 5
     assert named - {name for name, _ in samples(eventful())} == set()
-
-
-class Prometheus(NamedTuple):
-    """
-    A running server, and the address that it scrapes.
-    """
-
-    url: str
-    target: str
-
-    def get(self, path: str) -> Any:
-        """
-        Ask its API; None while it does not answer.
-        """
-        try:
-            with urlopen(self.url + path, timeout=10) as answer:
-                return json.load(answer)["data"]
-        except URLError:
-            return None
-
-    def value(self, query: str) -> str | None:
-        """
-        The value of the only series that the query finds.
-        """
-        data = self.get(f"/api/v1/query?query={quote(query)}")
-        return data["result"][0]["value"][1] if data and len(data["result"]) == 1 else None
-
-
-def eventually(ask: Callable[[], T | None]) -> T:
-    """
-    The first answer that is not None; a server that has none within half a minute is at fault.
-    """
-    for _ in range(300):
-        answer = ask()
-        if answer is not None:
-            return answer
-        time.sleep(0.1)
-    raise AssertionError("no answer within 30 s")
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
 
 
 @pytest.fixture(scope="module")
@@ -208,25 +142,9 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]
     with LoopbackServer(Endpoint) as server:
         target = server.url.removeprefix("http://")
         (folder / "token").write_text(TOKEN + "\n")
-        (folder / "config.yml").write_text(CONFIG.format(rules=RULES, token=folder / "token", target=target))
-        address = f"127.0.0.1:{free_port()}"
-        with (folder / "log").open("wb") as log:
-            process = subprocess.Popen(
-                [
-                    Path(_FOLDER, "prometheus"),
-                    f"--config.file={folder / 'config.yml'}",
-                    f"--storage.tsdb.path={folder / 'data'}",
-                    f"--web.listen-address={address}",
-                ],
-                cwd=folder,
-                stdout=log,
-                stderr=log,
-            )
-        try:
-            yield Prometheus(f"http://{address}", target)
-        finally:
-            process.kill()
-            process.wait()
+        config = CONFIG.format(rules=RULES, token=folder / "token", target=target)
+        with a_prometheus(folder, config) as found:
+            yield found
 
 
 @needs_prometheus
@@ -265,13 +183,7 @@ def test_a_running_prometheus_evaluates_every_rule(prometheus: Prometheus) -> No
     """
     All rules are evaluated without an error, are named as Prometheus advises, and alerts say what happened and what to do.
     """
-
-    def evaluated() -> list[dict[str, Any]] | None:
-        groups = (prometheus.get("/api/v1/rules") or {"groups": []})["groups"]
-        rules = [rule for group in groups for rule in group["rules"]]
-        return rules if rules and all(rule["health"] != "unknown" for rule in rules) else None
-
-    rules = eventually(evaluated)
+    rules = prometheus.rules()
 
     assert [rule.get("lastError") for rule in rules if rule["health"] != "ok"] == []
     alerts = [rule for rule in rules if rule["type"] == "alerting"]

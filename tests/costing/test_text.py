@@ -123,20 +123,35 @@ def test_totals_as_a_table() -> None:
     Unknown costs have their own column; a row with no known cost says so, and a row without a key is named.
     """
     rows = (
-        Total("claude-sonnet-5-5", 2, 3, 1100, 260, 0, 700, 300, 1800, Decimal("0.00498"), 1),
-        Total("local", 1, 1, 0, 0, 0, 0, 0, 0, None, 1),
+        Total("claude-sonnet-5-5", 2, 3, 1100, 260, 0, 700, 300, 1800, Decimal("0.00498"), 1, 1),
+        Total("local", 1, 1, 0, 0, 0, 0, 0, 0, None, 1, 1),
         Total("", 4, 0, 0, 0, 0, 0, 0, 0, Decimal(0), 0),
     )
-    total = Total("total", 7, 4, 1100, 260, 0, 700, 300, 1800, Decimal("0.00498"), 2)
+    total = Total("total", 7, 4, 1100, 260, 0, 700, 300, 1800, Decimal("0.00498"), 2, 2)
 
     assert report_text(Report("model", rows, total)).splitlines() == [
-        "                                      input  output  cache  cache           unknown",
-        "model              decisions  calls  tokens  tokens  write   read     cost    costs",
-        "claude-sonnet-5-5          2      3   1,100     260  1,000  1,800  $0.0050        1",
-        "local                      1      1       0       0      0      0  unknown        1",
-        "(no model)                 4      0       0       0      0      0  $0.0000        0",
-        "total                      7      4   1,100     260  1,000  1,800  $0.0050        2",
+        "                                        input  output  cache  cache           unknown  cost per",
+        "model              stops  held  calls  tokens  tokens  write   read     cost    costs     block",
+        "claude-sonnet-5-5      2     1      3   1,100     260  1,000  1,800  $0.0050        1   $0.0050",
+        "local                  1     1      1       0       0      0      0  unknown        1   unknown",
+        "(no model)             4     0      0       0       0      0      0  $0.0000        0",
+        "total                  7     2      4   1,100     260  1,000  1,800  $0.0050        2   $0.0025",
     ]
+
+
+def test_outcomes_of_commands_are_no_stops() -> None:
+    """
+    By outcome the column counts decisions, and a line says what the total leaves out.
+    """
+    rows = (
+        Total("pass_clean", 2, 0, 0, 0, 0, 0, 0, 0, Decimal(0), 0),
+        Total("jobs_pass", 9, 0, 0, 0, 0, 0, 0, 0, Decimal(0), 0),
+    )
+    text = report_text(Report("outcome", rows, rows[0]._replace(key="total")))
+
+    assert text.splitlines()[1].split()[:2] == ["outcome", "decisions"]
+    assert text.endswith("\n\nThe total is of stops: the lines with jobs_ are about commands.\n")
+    assert "jobs_" not in report_text(Report("outcome", rows[:1], rows[0]))
 
 
 def test_an_empty_ledger_says_what_will_come() -> None:
@@ -146,3 +161,19 @@ def test_an_empty_ledger_says_what_will_come() -> None:
     empty = Report("day", (), Total("total", 0, 0, 0, 0, 0, 0, 0, 0, Decimal(0), 0))
 
     assert log_text([]) == report_text(empty) == NOTHING_YET
+
+
+def test_a_long_table_shows_the_latest_days_and_the_dearest_of_all_else() -> None:
+    """
+    What is left out is told of, and the total is of all.
+    """
+    rows = tuple(Total(f"2026-11-{day}", 1, 0, 0, 0, 0, 0, 0, 0, Decimal(0), 0) for day in (28, 29, 30))
+    days = report_text(Report("day", rows, rows[0]._replace(key="total", decisions=3)), most=2).splitlines()
+    sessions = report_text(Report("session", rows, rows[0]), most=1).splitlines()
+
+    assert [line.split()[0] for line in days[2:4]] == ["2026-11-29", "2026-11-30"]
+    assert days[1].startswith("day (UTC) ")
+    assert days[4].split()[:2] == ["total", "3"]
+    assert days[6] == "The latest 2 of 3; --json and --csv give all, and the total is of all."
+    assert sessions[2].startswith("2026-11-28")
+    assert sessions[5].startswith("The dearest 1 of 3")

@@ -116,7 +116,7 @@ def test_an_answer_costs_half_and_says_so_in_the_ledger(tmp_path: Path) -> None:
         start, end = calls[answer.calls[0]].start, calls[answer.calls[0]].end
         assert end is not None
         assert (end.outcome, end.cost_usd, end.latency_ms) == ("answered", answer.cost_usd, None)
-        assert (start.event, start.project, start.backend) == ("lab", "lab", "anthropic")
+        assert (start.event, start.project, start.backend) == ("lab", "lab", "anthropic_batch")
         assert start.endpoint == api.url.removeprefix("http://")
         assert end.request_id.startswith("msg_")
 

@@ -101,6 +101,46 @@ def test_log_is_a_table(filled: dict[str, str], capsys: pytest.CaptureFixture[st
         assert part in lines[2]
 
 
+def test_log_leaves_out_commands_that_were_let_through(
+    filled: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """
+    They are thousands: they are counted beside the list, and `--all` and `--json` have them.
+    """
+    with open_database(filled["TURNGATE_STATE_DIR"]) as database:
+        ledger = Ledger(database)
+        for number in range(30):
+            ledger.record_decision(
+                DecisionLine(AT + timedelta(seconds=5 + number), "PreToolUse", "jobs_pass", id=f"j{number}")
+            )
+        ledger.record_decision(DecisionLine(AT + timedelta(seconds=50), "PreToolUse", "jobs_deny", id="jx"))
+
+    def listed(*arguments: str) -> tuple[list[str], str]:
+        assert main(["log", *arguments], filled) == 0
+        said = capsys.readouterr()
+        return [line.split()[0] for line in said.out.splitlines()], said.err
+
+    not_listed = "turngate: not listed: 30 commands that the jobs check let through (--all)\n"
+    assert listed() == (["id", "aa1", "ab2", "ac3", "jx"], not_listed)
+    assert listed("-n", "1") == (["id", "jx"], "")
+    assert listed("-n", "2") == (["id", "ac3", "jx"], not_listed)
+    assert listed("-n", "2", "--all") == (["id", "j29", "jx"], "")
+    assert [len(listed(*form)[0]) for form in (["--json", "-n", "100"], ["--all", "-n", "100"])] == [34, 35]
+
+
+def test_a_log_of_nothing_but_such_commands_says_so(
+    environ: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """
+    It does not say that nothing was recorded.
+    """
+    with open_database(environ["TURNGATE_STATE_DIR"]) as database:
+        Ledger(database).record_decision(DecisionLine(AT, "PreToolUse", "jobs_pass", id="j1"))
+
+    assert main(["log"], environ) == 0
+    assert capsys.readouterr() == ("", "turngate: not listed: 1 command that the jobs check let through (--all)\n")
+
+
 def test_show_takes_the_beginning_of_an_id(filled: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     """
     `show` prints the one decision whose id begins so, with quote, reason and cost.
@@ -218,7 +258,7 @@ def test_cost_csv_is_for_a_spreadsheet(filled: dict[str, str], capsys: pytest.Ca
 
     assert main(["cost", "--by", "model", "--json"], filled) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
-    assert lines == [{name: str(value) for name, value in row.items()} for row in rows]
+    assert lines == [{name: "" if value is None else str(value) for name, value in row.items()} for row in rows]
 
 
 @pytest.mark.parametrize("form", [[], ["--json"], ["--csv"]], ids=["table", "json", "csv"])

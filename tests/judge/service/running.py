@@ -22,6 +22,7 @@ from turngate.judge.service.app import Handlers, HookReply, RelayedEvent, build_
 from turngate.judge.service.guard import on_loopback_port, on_unix_socket
 from turngate.judge.service.server import Service
 from turngate.judge.service.sockets import claim, listen_on_port
+from turngate.judge.service.web import Web
 
 VERSION = "0.1.0"
 DECISION = "01jd0000000000a"
@@ -173,6 +174,8 @@ def running(
     port: bool = False,
     untold: Any = None,
     deadline_s: float = 2.0,
+    web: Web | None = None,
+    entrance: Callable[[], str] | None = None,
     **options: Any,
 ) -> Generator[Running]:
     """
@@ -191,6 +194,7 @@ def running(
         on_other_version=service.stop,
         refused=(untold or run.refused).append,
         failed=(untold or run.failed).append,
+        entrance=entrance,
     )
     app = build_app(handlers, VERSION, hooks=True)
     thread = threading.Thread(
@@ -198,7 +202,9 @@ def running(
         args=(on_unix_socket(app),),
         kwargs={
             "port_socket": listening,
-            "port_app": on_loopback_port(build_app(handlers, VERSION, hooks=False), TOKEN),
+            "port_app": on_loopback_port(
+                build_app(handlers, VERSION, hooks=False), TOKEN, web, web.takes if web else _no_page
+            ),
         },
         daemon=True,
     )
@@ -209,6 +215,10 @@ def running(
         service.stop()
         thread.join(PATIENCE_S)
         assert not thread.is_alive(), "the service did not end"
+
+
+def _no_page(_path: str) -> bool:
+    return False
 
 
 class Process:

@@ -187,3 +187,37 @@ def test_a_stranger_leaves_no_trace_in_the_handlers(tmp_path: Path) -> None:
         on_port(run, "POST /v1/hook/claude-code", "content-length: 0")
 
         assert (run.judged, run.relayed, run.refused, run.failed) == ([], [], [], [])
+
+
+MALFORMED = b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\nno colon\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        pytest.param(request("GET /healthz"), 200, id="health-of-a-stranger"),
+        pytest.param(request("GET /healthz", BEARER), 200, id="health"),
+        pytest.param(request("GET /metrics", BEARER), 200, id="metrics"),
+        pytest.param(request("GET /metrics"), 401, id="no-token"),
+        pytest.param(request("GET /metrics", host="evil.example"), 403, id="host"),
+        pytest.param(request("GET /metrics", "origin: http://evil.example"), 403, id="origin"),
+        pytest.param(request("GET /nothing", BEARER), 404, id="no-route"),
+        pytest.param(request("PUT /v1/judge", BEARER), 405, id="method"),
+        pytest.param(request("POST /v1/judge", BEARER, "content-length: 0"), 200, id="judge"),
+        pytest.param(request("POST /v1/judge", BEARER, "content-length: 9999999"), 413, id="too-long"),
+        pytest.param(MALFORMED, 400, id="no-http"),
+    ],
+)
+def test_every_answer_of_the_port_is_safe_in_a_browser(run: Running, sent: bytes, status: int) -> None:
+    """
+    Whoever wrote the answer: nothing in it runs, is guessed at, is kept, or tells others its address.
+    """
+    with socket.create_connection(("127.0.0.1", run.port or 0), timeout=PATIENCE_S) as connection:
+        connection.sendall(sent)
+        answer = read_answer(read_all(connection))
+
+    assert answer.status == status
+    assert answer.headers["content-security-policy"].startswith("default-src 'none';")
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["cache-control"] == "no-store"
+    assert answer.headers["referrer-policy"] == "same-origin"
