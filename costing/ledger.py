@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Final, cast
 
 from .amounts import plain, sum_costs
-from .outcomes import CALL_OUTCOMES, COMMAND_PASSED, OUTCOMES
+from .outcomes import CALL_OUTCOMES, COMMAND_PASSED, OUTCOMES, Outcome
 from .owed import Owed
 from .records import Call, CallEnd, CallStart, Decision, DecisionLine, FindingLine, LabelLine, RecentCall, Spent
 from .rows import (
@@ -145,14 +145,24 @@ class Ledger:
         return [LabelLine(known, label, time, note) for known, label, at, note in rows if (time := readable_time(at))]
 
     def decisions(
-        self, limit: int | None = None, *, session_id: str | None = None, passed_commands: bool = True
+        self,
+        limit: int | None = None,
+        *,
+        session_id: str | None = None,
+        project: str | None = None,
+        outcomes: Sequence[Outcome] = (),
+        passed_commands: bool = True,
     ) -> list[Decision]:
         """
         Give the latest decisions with their calls, newest last; those of one time in the order of writing.
 
-        `passed_commands`: also those about commands that were let through.
+        Those of one session, of one project or with one of these `outcomes`, where they are named; `passed_commands`: also those about
+        commands that were let through.
         """
-        where, values = _where({"session_id = ?": session_id})
+        where, values = _where({"session_id = ?": session_id, "project = ?": project})
+        if outcomes:
+            where += f"{' AND' if where else ' WHERE'} outcome IN ({', '.join('?' * len(outcomes))})"
+            values += outcomes
         if not passed_commands:
             where += f"{' AND' if where else ' WHERE'} {IS_LISTED}"
         rows = self.database.rows(

@@ -47,5 +47,8 @@ model declined to answer.
 COMMAND_PASSED: Final[Outcome] = "jobs_pass"
 """By far the most frequent one, and nothing came of it: lists leave it out unless they are asked for it."""
 
+HOLDS: Final[tuple[Outcome, ...]] = ("block_background", "block_verdict", "shadow_background", "shadow_verdict")
+"""Of a stop that was held, or would have been if not for shadow mode."""
+
 OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
 CALL_OUTCOMES: Final[tuple[CallOutcome, ...]] = get_args(CallOutcome)

@@ -20,14 +20,19 @@ from .windows import zone_name
 NOTHING_YET: Final = "Nothing recorded yet: the first stop that the hook sees will be the first line here.\n"
 
 
-def log_text(decisions: Sequence[Decision], *, width: int | None = None, styled: bool = False) -> str:
+NOTHING_HELD: Final = "No stop was held, and none would have been.\n"
+
+
+def log_text(
+    decisions: Sequence[Decision], *, width: int | None = None, styled: bool = False, nothing: str = NOTHING_YET
+) -> str:
     """
     Give one line per decision, for a terminal of that width or, without one, for a file or pipe.
 
-    On a terminal the reason stands below, folded; elsewhere at the end of the line.
+    On a terminal the reason stands below, folded; elsewhere at the end of the line. `nothing` is the text where there is none.
     """
     if not decisions:
-        return NOTHING_YET
+        return nothing
 
     names = ["id", "time (UTC)", "outcome", "tokens", "cost", "project"]
     rows = [_log_row(decision) for decision in decisions]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 if TYPE_CHECKING:
     from pathlib import Path
 
-Backend = Literal["auto", "anthropic", "remote", "scripted", "off"]
+Backend = Literal["auto", "anthropic", "claude-cli", "bedrock", "vertex", "remote", "scripted", "off"]
 Cache = Literal["auto", "on", "off"]
 Effort = Literal["low", "medium", "high"]
 

@@ -29,6 +29,9 @@ DETAIL_LIMIT = 500
 PRICING_S = 1.0
 """An answer waits no longer than this for its price; then its cost stays unknown, beside the usage as it came."""
 
+AT_LIST_PRICE = ", list price"
+"""Behind the source of a price where the client's log-in pays: a subscription is billed otherwise."""
+
 SLACK_S = 1.0
 """The client's own timeout comes after the deadline: a deadline that passes is no broken connection."""
 
@@ -176,7 +179,8 @@ class Tries:
             return Paid(usage, trouble=_one_line(f"no price: {error}"))
         except Exception as error:  # other people's tables and arithmetic
             return Paid(usage, trouble=_one_line(f"no price could be worked out: {error}"))
-        return Paid(usage, found.cost_usd, found.source)
+        is_list_price = self._asking.backend == "claude-cli" and found.cost_usd is not None
+        return Paid(usage, found.cost_usd, f"{found.source}{AT_LIST_PRICE}" if is_list_price else found.source)
 
     async def _prices_are_ready(self) -> bool:
         import asyncio

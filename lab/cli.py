@@ -6,7 +6,6 @@ Every failure is one line on stderr and exit 2; Ctrl-C is exit 130, and what was
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 
@@ -27,7 +26,7 @@ def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     Run one command of the lab, and give the exit code.
     """
     try:
-        asked = _parser().parse_args(arguments)
+        asked = parser().parse_args(arguments)
         return asked.command(asked, environ)
     except ModuleNotFoundError as exc:
         if exc.name not in _EXTRA:
@@ -45,9 +44,12 @@ def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
 _EXTRA = ("numpy", "scipy", "plotly")
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = Parser(prog="turngate lab", description="Measure the rubric on recorded turns, before it holds anybody.")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+def parser() -> Parser:
+    """
+    Give the parser of the lab's commands.
+    """
+    lab = Parser(prog="turngate lab", description="Measure the rubric on recorded turns, before it holds anybody.")
+    commands = lab.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name in COMMANDS:
         import_module(f".commands.{name}", __package__).add(commands)
-    return parser
+    return lab

@@ -156,7 +156,7 @@ def record_calls(ledger: Ledger, played: Sequence[Scene]) -> int:
 
 
 def _target(settings: JudgeSettings, environ: Mapping[str, str]) -> Target:
-    target = choose(settings, environ)
+    target = choose(settings._replace(backend="anthropic") if settings.backend == "auto" else settings, environ)
     if isinstance(target, NoJudge):
         raise LabError(f"{target.reason}; {_NEEDS}")
     if target.backend != "anthropic":

@@ -1,5 +1,5 @@
 """
-A verdict that a person calls wrong, as a labelled case: the turn is found again, and the labels are what the person says.
+A verdict that a person calls wrong or right, as a labelled case: the turn is found again, and the labels are what the person says.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ import json
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal, get_args
 
 from ..costing.ledger import Ledger
 from ..costing.records import DecisionLine
@@ -23,15 +23,16 @@ from ..stopgate.transcript.reader import read
 from ..stopgate.transcript.record import Record
 from ..stopgate.transcript.stops import PastStop, stops_in
 from ..stopgate.turn_count import TurnCounts, TurnKey
-from .cases import Case, case_line, new_case
+from .cases import Case, case_line, new_case, read_case
 from .errors import LabError
 from .files import read_whole, write_whole
 
 FILE_NAME: Final = "lab-cases.jsonl"
 """In the state directory."""
 
-SOURCE: Final = "turngate wrong"
-TAG: Final = "wrong"
+Word = Literal["wrong", "right"]
+WORDS: Final[tuple[Word, ...]] = get_args(Word)
+"""What a person says of a verdict."""
 
 _JUDGED: Final = ("block_verdict", "shadow_verdict", "pass_clean", "pass_noted", "pass_ungrounded")
 _LATE: Final = timedelta(seconds=1)
@@ -51,9 +52,7 @@ def right_labels(line: DecisionLine, named: Sequence[str], known: Collection[str
     Of the `named` faults the verdict is wrong: a fault that it found is not there, and one that it did not find is. None named: all
     that it found is not there. Raises `LabError` where there is no verdict, or none that could be wrong so.
     """
-    found = list(dict.fromkeys(finding.fault for finding in line.findings))
-    if line.outcome not in _JUDGED and not found:
-        raise LabError(f"decision {line.id} ({line.outcome}) was made without a judge: no verdict can be wrong")
+    found = found_labels(line, "wrong")
     if unknown := [fault for fault in named if fault not in known and fault not in found]:
         raise LabError(f"--fault {unknown[0]!r}: no such fault: expected one of {', '.join(known)}")
     if not named and not found:
@@ -61,6 +60,22 @@ def right_labels(line: DecisionLine, named: Sequence[str], known: Collection[str
     if not named:
         return []
     return [fault for fault in dict.fromkeys((*known, *found)) if (fault in found) != (fault in named)]
+
+
+def found_labels(line: DecisionLine, word: Word = "right") -> list[str]:
+    """
+    Give the faults that the verdict found, each once. Raises `LabError` where there is no verdict, which could be called so.
+    """
+    if not was_judged(line):
+        raise LabError(f"decision {line.id} ({line.outcome}) was made without a judge: no verdict can be {word}")
+    return list(dict.fromkeys(finding.fault for finding in line.findings))
+
+
+def was_judged(line: DecisionLine) -> bool:
+    """
+    Say whether there is a verdict.
+    """
+    return line.outcome in _JUDGED or bool(line.findings)
 
 
 def judged_turn(ledger: Ledger, line: DecisionLine, checks: Sequence[str] = ()) -> Turn:
@@ -89,34 +104,53 @@ def judged_turn(ledger: Ledger, line: DecisionLine, checks: Sequence[str] = ()) 
     )
 
 
-def wrong_case(line: DecisionLine, turn: Turn, labels: Sequence[str], note: str) -> Case:
+def labelled_case(line: DecisionLine, turn: Turn, labels: Sequence[str], note: str, word: Word) -> Case:
     """
-    Make the case. Raises `LabError` where the turn is more than a case can hold.
+    Make the case of a verdict that was called so. Raises `LabError` where the turn is more than a case can hold.
     """
     return new_case(
-        f"wrong-{line.id}",
+        f"{word}-{line.id}",
         turn,
         labels=list(labels),
         confidence="medium",
         rationale=note,
-        source=SOURCE,
+        source=f"turngate {word}",
         client_version=line.client_version,
         session=line.session_id,
-        tags=[TAG],
+        tags=[word],
     )
 
 
-def keep_case(path: Path, case: Case) -> None:
+def keep_case(path: Path, decision_id: str, case: Case | None) -> None:
     """
-    Add a case to a file, without the one that had its id; every other line stays as it is, byte for byte. Raises `LabError`.
+    Put a case into a file in place of the decision's earlier one, or none; every other line stays as it is, byte for byte.
 
-    Others must not write meanwhile.
+    Raises `LabError`. Others must not write meanwhile.
     """
-    lines = (read_whole(path) or b"").splitlines(keepends=True)
-    kept = b"".join(line for line in lines if _id_of(line) != case.id)
-    if kept and not kept.endswith(b"\n"):
+    lines = _lines(path)
+    kept = b"".join(line for line in lines if _decision_of(line) != decision_id)
+    if case and kept and not kept.endswith(b"\n"):
         kept += b"\n"
-    write_whole(path, kept + case_line(case).encode("utf-8", "replace"))
+    if case or len(kept) < sum(map(len, lines)):
+        write_whole(path, kept + (case_line(case).encode("utf-8", "replace") if case else b""))
+
+
+def kept_cases(path: Path) -> dict[str, Case | None]:
+    """
+    Give the cases of a file that were made so, by their decisions' ids; None for one that cannot be read. Raises `LabError`.
+    """
+    return {decision: _case(line) for line in _lines(path) if (decision := _decision_of(line))}
+
+
+def _lines(path: Path) -> list[bytes]:
+    return (read_whole(path) or b"").splitlines(keepends=True)
+
+
+def _case(line: bytes) -> Case | None:
+    try:
+        return read_case(line)
+    except LabError:
+        return None
 
 
 def _stop_of(line: DecisionLine) -> PastStop:
@@ -160,8 +194,9 @@ def _time(text: str) -> datetime | None:
     return at if at.tzinfo else None
 
 
-def _id_of(line: bytes) -> object:
+def _decision_of(line: bytes) -> str:
     try:
-        return json.loads(line).get("id")
+        word, _, decision = str(json.loads(line).get("id")).partition("-")
     except (ValueError, AttributeError, RecursionError):
-        return None
+        return ""
+    return decision if word in WORDS else ""

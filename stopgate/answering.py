@@ -16,6 +16,7 @@ from ..costing.stamps import new_id
 from .events import BadEvent, Event, read_event
 from .gate import HELD_BY_ANOTHER, UNHEARD, Reply, Store, decide, decision_line, record
 from .once import once
+from .pausing import pause_for
 from .places import config_dir, state_dir
 from .protocol import answer, style_for, tool_answer
 from .settings import Reading
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from ..rubric.turn import Turn
 
 LINE_LIMIT: Final = 500
+
+SESSION_START: Final = "SessionStart"
+"""Relayed so that the service is there before the first stop; nothing is decided, and nothing logged."""
 
 
 class Answer(NamedTuple):
@@ -115,6 +119,8 @@ def answer_question(question: Question, reading: Reading, clock: Clock, desk: De
     Decide about the event, and put the reply into the client's words.
     """
     event, safe = question
+    if event.name == SESSION_START:
+        return Answer(b"", one_line(*safe.notices, *reading.notices))
     decision_id = decision_id or new_id(clock.now)
     store = desk.open_store(safe.environ, reading.settings.ledger_url)
     if event.name == TOOL_EVENT:
@@ -130,6 +136,7 @@ def answer_question(question: Question, reading: Reading, clock: Clock, desk: De
         decision_id=decision_id,
         elapsed=clock.elapsed,
         is_heard=desk.is_heard,
+        paused=pause_for(event, state_dir(safe.environ), clock.now),
     )
     style = style_for(reading.settings.gate_style, reply.client_version)
     is_trouble = reply.outcome == "pass_state_error" and reply.detail != HELD_BY_ANOTHER
@@ -149,7 +156,8 @@ def _answer_tool_call(
     is_heard: Callable[[], bool],
 ) -> Answer:
     event, safe = question
-    reply = decide_tool_call(event, reading.settings)
+    pause = pause_for(event, state_dir(safe.environ), clock.now)
+    reply = ToolReply("pass_off", f"paused: {pause.in_words}") if pause else decide_tool_call(event, reading.settings)
     if reply.permission and not is_heard():
         reply = ToolReply("pass_service_error", UNHEARD)
     if store.ledger is not None:

@@ -12,24 +12,28 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..costing.database import FILE_NAME
-from ..costing.json_lines import decision_json
+from ..costing.json_lines import call_json, decision_json
 from ..costing.ledger import Ledger
+from ..costing.outcomes import HOLDS
 from ..costing.read_only import open_to_read
 from ..costing.records import Decision
+from ..costing.screen import one_line
 from ..costing.store import Store, StoreError
-from ..costing.text import call_text, decision_text, log_text
+from ..costing.text import NOTHING_HELD, NOTHING_YET, call_text, decision_text, log_text
 from ..judge.service.sockets import CannotServe
-from .commands import cost, dashboard, export, forget, prune
-from .console import CommandError, Commands, Parser, add_command, count_from_one, print_text, warn
+from .commands import cost, dashboard, doctor, export, forget, install, pause, prune, resume, uninstall
+from .console import CommandDone, CommandError, Commands, Parser, add_command, count_from_one, print_text, warn
 from .places import state_dir
+from .recent_decisions import lately
 from .service_commands import ServiceTrouble, end_service, standing, status_text
 from .serving import serve
-from .settings import BadSetting, ledger_url, read_settings
+from .settings import BadSetting, Settings, ledger_url, read_settings
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -54,13 +58,15 @@ def main(arguments: Sequence[str] | None = None, environ: Mapping[str, str] = os
             if arguments and (entry := added.get(arguments[0])):
                 return entry.load()(arguments[1:], environ)
             for name in sorted(added):
-                commands.add_parser(name, help=f"see `turngate {name} --help`")
+                commands.add_parser(name, help=_see(name))
         asked = parser.parse_args(arguments)
         command: Command = asked.command
         print_text(command(asked, environ))
     except (CommandError, StoreError, CannotServe, BadSetting, ServiceTrouble) as exc:
         warn(str(exc))
         return 2
+    except CommandDone as done:
+        return done.code
     except KeyboardInterrupt:
         return 130
     return 0
@@ -69,8 +75,9 @@ def main(arguments: Sequence[str] | None = None, environ: Mapping[str, str] = os
 def _log(asked: argparse.Namespace, environ: Mapping[str, str]) -> str:
     with ledger_store(environ) as database:
         ledger = Ledger(database) if database else None
-        is_all = asked.all or asked.json
-        decisions = ledger.decisions(asked.n, passed_commands=is_all) if ledger else []
+        is_all = asked.all or asked.json or asked.would_hold
+        outcomes = HOLDS if asked.would_hold else ()
+        decisions = ledger.decisions(asked.n, outcomes=outcomes, passed_commands=is_all) if ledger else []
         left_out = _left_out(ledger, decisions, asked.n) if ledger and not is_all else 0
     _warn_of_damage(ledger)
     if asked.json:
@@ -79,7 +86,8 @@ def _log(asked: argparse.Namespace, environ: Mapping[str, str]) -> str:
         warn(f"not listed: {left_out:,} command{'' if left_out == 1 else 's'} that the jobs check let through (--all)")
         if not decisions:
             return ""
-    return log_text(decisions, width=_terminal_width(), styled=_styled(environ))
+    nothing = NOTHING_HELD if asked.would_hold and ledger else NOTHING_YET
+    return log_text(decisions, width=_terminal_width(), styled=_styled(environ), nothing=nothing)
 
 
 def _left_out(ledger: Ledger, listed: Sequence[Decision], most: int) -> int:
@@ -97,10 +105,10 @@ def _show(asked: argparse.Namespace, environ: Mapping[str, str]) -> str:
         calls = ledger.calls(call_id=asked.id) if ledger and not decision else []
     _warn_of_damage(ledger)
     if calls:
-        return call_text(calls[0])
+        return json.dumps(call_json(calls[0])) + "\n" if asked.json else call_text(calls[0])
     if decision is None:
         raise CommandError(f"no decision {asked.id!r}: `turngate log` lists the latest")
-    return decision_text(decision)
+    return json.dumps(decision_json(decision)) + "\n" if asked.json else decision_text(decision)
 
 
 def find_decision(ledger: Ledger, prefix: str) -> Decision | None:
@@ -133,7 +141,19 @@ def _serve(_asked: argparse.Namespace, environ: Mapping[str, str]) -> str:
 
 def _status(asked: argparse.Namespace, environ: Mapping[str, str]) -> str:
     found = standing(environ)
-    return json.dumps(found) + "\n" if asked.json else status_text(found, environ)
+    return json.dumps(found) + "\n" if asked.json else status_text(found, environ) + _lately_text(environ)
+
+
+def _lately_text(environ: Mapping[str, str]) -> str:
+    settings, folder = Settings(), state_dir(environ) or ""
+    with suppress(BadSetting):  # whoever opens the ledger says so
+        settings = read_settings(environ).settings
+    try:
+        with ledger_store(environ) as store:
+            lines = lately(store, settings, folder, datetime.now(UTC))
+    except StoreError as error:
+        lines = [("last stop", f"not known: {error}")]
+    return "".join(f"{name:<15}{one_line(value)}\n" for name, value in lines)
 
 
 def _stop(_asked: argparse.Namespace, environ: Mapping[str, str]) -> str:
@@ -148,6 +168,12 @@ def _demo(_asked: argparse.Namespace, _environ: Mapping[str, str]) -> str:
     except (NotAsTold, OSError) as exc:
         raise CommandError(f"the demo went wrong: {exc}") from exc
     return ""
+
+
+def _completion(asked: argparse.Namespace, _environ: Mapping[str, str]) -> str:
+    from .completion import completion_script
+
+    return completion_script(whole_parser(), asked.shell)
 
 
 def _version(_asked: argparse.Namespace, _environ: Mapping[str, str]) -> str:
@@ -208,6 +234,26 @@ def _added_commands() -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in entry_points(group="turngate.commands")}
 
 
+def whole_parser() -> argparse.ArgumentParser:
+    """
+    Give the parser of every command, also of those that other folders add: for completion, and to check a command line.
+    """
+    from importlib import import_module
+
+    parser, commands = _parser()
+    for name, entry in sorted(_added_commands().items()):
+        # Each module has a `parser()` beside its `main`.
+        own: Parser = import_module(entry.module).parser()
+        commands.add_parser(
+            name, help=_see(name), parents=[own], add_help=False, description=own.description, epilog=own.epilog
+        )
+    return parser
+
+
+def _see(name: str) -> str:
+    return f"see `turngate {name} --help`"
+
+
 def _parser() -> tuple[argparse.ArgumentParser, Commands]:
     parser = Parser(prog="turngate", description="A gate at the end of every turn of a coding agent.")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -216,11 +262,15 @@ def _parser() -> tuple[argparse.ArgumentParser, Commands]:
     log.add_argument("-n", type=count_from_one, default=20, metavar="N", help="how many (default: 20)")
     log.add_argument("--all", action="store_true", help="also the commands that the jobs check let through")
     log.add_argument(
+        "--would-hold", action="store_true", help="only what was held, or would have been if not for shadow mode"
+    )
+    log.add_argument(
         "--json", action="store_true", help="one JSON object per line, with findings and calls; always all"
     )
 
     show = add_command(commands, "show", _show, "show one decision in full", "turngate show 1m8pt7f1s")
     show.add_argument("id", metavar="ID", help="its id, or the beginning of it")
+    show.add_argument("--json", action="store_true", help="the same as one JSON object, as in `turngate log --json`")
 
     cost.add(commands)
 
@@ -231,6 +281,16 @@ def _parser() -> tuple[argparse.ArgumentParser, Commands]:
 
     add_command(commands, "stop", _stop, "end the service; the next stop of an agent starts another", "turngate stop")
 
+    install.add(commands)
+
+    uninstall.add(commands)
+
+    doctor.add(commands)
+
+    pause.add(commands)
+
+    resume.add(commands)
+
     add_command(commands, "demo", _demo, "play a false claim held and withdrawn, with no key", "turngate demo")
 
     dashboard.add(commands)
@@ -240,6 +300,15 @@ def _parser() -> tuple[argparse.ArgumentParser, Commands]:
     prune.add(commands)
 
     forget.add(commands)
+
+    completion = add_command(
+        commands,
+        "completion",
+        _completion,
+        "print the script that lets a shell complete these commands",
+        "turngate completion bash > ~/.local/share/bash-completion/completions/turngate",
+    )
+    completion.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell")
 
     add_command(commands, "version", _version, "print the version", "turngate version")
     return parser, commands

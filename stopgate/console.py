@@ -23,6 +23,16 @@ class CommandError(Exception):
     """
 
 
+class CommandDone(Exception):
+    """
+    The command has said all, and ends with an exit code of its own.
+    """
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
 def print_text(text: str) -> None:
     """
     Print a text as far as somebody reads it. Raises `CommandError` where it cannot be written.

@@ -22,6 +22,7 @@ from ..rubric.verdict import Finding
 from . import background
 from .events import STOP_EVENTS, BackgroundTask, Event
 from .once import once
+from .pausing import Pause
 from .settings import Settings
 from .transcript import Record, launched_by, notified, read
 from .turn_count import Hold, HoldKind, TurnCount, TurnCounts, TurnKey
@@ -36,6 +37,9 @@ How long a transcript that lacks the reply is waited for. At 21 stops of client 
 """
 
 _PAUSE_S: Final = 0.02
+
+SHORT_ID: Final = 9
+"""Characters of a decision's id that a person is told: those that tell its millisecond."""
 
 HELD_BY_ANOTHER: Final = "this stop is held by another hook already"
 """The detail of a pass that is no trouble: of two installs of the gate, one holds."""
@@ -90,16 +94,17 @@ def decide(
     decision_id: str = "",
     elapsed: Callable[[], float] = lambda: 0.0,
     is_heard: Callable[[], bool] = lambda: True,
+    paused: Pause | None = None,
 ) -> Reply:
     """
     Decide about one stop, and write the decision into the ledger.
 
     `now` is when the hook's process started, `elapsed` gives the seconds since then. `held_back` says, before the turn is put
     together, why nobody can be asked; None where somebody can. `is_heard` says whether somebody still waits for the reply:
-    else nothing is held. Never raises for what a transcript, a store or a judge does.
+    else nothing is held. `paused`: the pause that the stop falls into. Never raises for what a transcript, a store or a judge does.
     """
     decision_id = decision_id or new_id(now)
-    stop = _Stop(event, now, store, ask, settings, held_back, decision_id, elapsed, is_heard)
+    stop = _Stop(event, now, store, ask, settings, held_back, decision_id, elapsed, is_heard, paused)
     reply = stop.decide()
     line = decision_line(event, reply, now, decision_id, elapsed() * 1000)
     if store.ledger is not None:
@@ -156,6 +161,7 @@ class _Stop:
         decision_id: str,
         elapsed: Callable[[], float],
         is_heard: Callable[[], bool],
+        paused: Pause | None,
     ) -> None:
         self._event: Final = event
         self._started_at: Final = now
@@ -166,6 +172,7 @@ class _Stop:
         self._decision_id: Final = decision_id
         self._elapsed: Final = elapsed
         self._is_heard: Final = is_heard
+        self._paused: Final = paused
         self._state_error = store.error
         self._reserved = False
 
@@ -203,7 +210,15 @@ class _Stop:
             return Reply("pass_off")
         if event.agent_type == "":
             return Reply("pass_not_a_turn", detail="an internal fork of the client")
-        return None
+        return self._in_pause(self._paused) if self._paused else None
+
+    def _in_pause(self, pause: Pause) -> Reply:
+        # The person is told of a pause that an agent made, once in each session that it is about.
+        tells = pause.by_agent and self._told_first(f"pause:{pause.id}")
+        message = (
+            f"turngate: paused from an agent's shell: {pause.in_words} (`turngate resume` ends it)" if tells else ""
+        )
+        return Reply("pass_off", detail=f"paused: {pause.in_words}", message=message)
 
     # Step 2
 
@@ -284,8 +299,9 @@ class _Stop:
             # Nothing could be held, and no budget would know of the call.
             return Reply("pass_state_error", detail=f"{owing}: cannot be written; nobody is asked until it can be")
         self._await_reply()
-        if nothing := self._nothing_to_judge():
-            return nothing
+        # Once more: the holds before it, too, may have been missing in the transcript.
+        if over := self._nothing_to_judge() or self._cap():
+            return over
         turn = self._turn()
         if not self._is_heard():  # an answer would be paid for, and reach nobody
             return Reply("pass_service_error", detail=UNHEARD)
@@ -410,9 +426,8 @@ class _Stop:
             self.__dict__.pop("_count", None)
             return _let_go(reply, "pass_state_error", refusal)
         self._reserved = True
-        return reply._replace(
-            reason=hold.reason, message=f"turngate held this reply: {what}" if self._settings.gate_message else ""
-        )
+        message = f"turngate held this reply: {what} (turngate wrong {self._decision_id[:SHORT_ID]})"
+        return reply._replace(reason=hold.reason, message=message if self._settings.gate_message else "")
 
     def _refused_reservation(self, hold: Hold) -> str:
         counts, count = self._store.counts, self._count

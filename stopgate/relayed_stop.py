@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ..costing.outcomes import Outcome
+from ..judge.choosing import needed_variables
 from ..judge.service.app import HookReply, RelayedEvent
 from .answering import Answer, Question, answer_question, clock_since, known_question, passed_without_gate
 from .events import STOP_EVENTS, BadEvent, read_event
@@ -86,14 +87,19 @@ def _passed(relayed: RelayedEvent, question: Question, keeper: Keeper, outcome: 
 
 def _lacking(relayed: RelayedEvent, settings: Settings) -> HookReply | None:
     """
-    Say what the relay could not know: the variable of the key, and the deadline, both of which the user's file may name.
+    Say what the relay could not know: the variables that the judge takes, and the deadline; the user's file may name both.
     """
-    name, deadline_s = settings.judge.api_key_env, settings.judge.deadline_s
-    known = name.startswith("TURNGATE_") or name.encode() in RELAYED or name in relayed.environ or name in relayed.unset
+    deadline_s = settings.judge.deadline_s
+    needs = [name for name in needed_variables(settings.judge, relayed.environ) if not _is_known(name, relayed)]
     is_agreed = abs(relayed.deadline_s - deadline_s) < 0.001
-    if known and is_agreed:
+    if is_agreed and not needs:
         return None
-    return HookReply(428, needs=() if known else (name,), deadline_s=None if is_agreed else deadline_s)
+    return HookReply(428, needs=tuple(needs), deadline_s=None if is_agreed else deadline_s)
+
+
+def _is_known(name: str, relayed: RelayedEvent) -> bool:
+    is_relayed = name.startswith("TURNGATE_") or name.encode() in RELAYED
+    return is_relayed or name in relayed.environ or name in relayed.unset
 
 
 def _is_same(asked: str | None, folder: str) -> bool:

@@ -120,6 +120,23 @@ def ledger_url(environ: Mapping[str, str]) -> str:
         return ""
 
 
+def keys_in(path: str) -> list[str]:
+    """
+    Give all keys of a settings file, known or not; none where it cannot be read.
+    """
+    try:
+        return [key for key, _ in _flat(_document(path))]
+    except BadSetting:
+        return []
+
+
+def is_key(key: str) -> bool:
+    """
+    Say whether there is such a key.
+    """
+    return _known(key) is not None
+
+
 def _document(path: str) -> Mapping[str, object]:
     try:
         content = read_small(path, _FILE_LIMIT)

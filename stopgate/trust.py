@@ -3,7 +3,7 @@ The environment, as far as it can be trusted: without what the project has put i
 
 The client gives its hooks the variables that a project's own client settings name under `env`. A cloned repository could so redirect
 text and keys: by `TURNGATE_*` and `ANTHROPIC_*`, and by `HOME`, `XDG_*` or a proxy, which lead to other settings or another host.
-Only the client's own `CLAUDE_*` stay.
+Only the client's own `CLAUDE_*` stay, without its token.
 
 The client takes project settings from the folder that it was started in, and its `settings.local.json` also from the root of the git
 repository above, and from the main checkout of a worktree (measured on client 2.1.328).
@@ -23,6 +23,9 @@ _LONGEST_PATH: Final = 4096
 
 _MOST_STEPS: Final = 400
 """Names on the way to a file; links that lead round have no end."""
+
+_SECRETS: Final = frozenset(("CLAUDE_CODE_OAUTH_TOKEN",))
+"""Of the client's own variables those that a judge pays with."""
 
 CLIENT_FILES: Final = (".claude/settings.json", ".claude/settings.local.json")
 """Both lie in the project; the second is meant to stay out of the repository, but nothing makes sure of it."""
@@ -49,9 +52,9 @@ def trusted(environ: Mapping[str, str], project_folders: Sequence[str]) -> Trust
     folders = dict.fromkeys(above for folder in project_folders for above in _up_to_the_root(folder))
     for path in (os.path.join(folder, name) for folder in folders for name in CLIENT_FILES):
         for variable in sorted(_set_by(path, environ)):
-            if not variable.startswith("CLAUDE"):
+            if not variable.startswith("CLAUDE") or variable in _SECRETS:
                 taken.add(variable)
-                if variable.startswith(("TURNGATE_", "ANTHROPIC_")):
+                if variable.startswith(("TURNGATE_", "ANTHROPIC_")) or variable in _SECRETS:
                     notices.append(f"{path}: env.{variable} is ignored: a project may not set it")
     kept = {name: value for name, value in environ.items() if name not in taken}
     return Trusted(kept, frozenset(taken), tuple(notices))

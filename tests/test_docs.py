@@ -4,8 +4,10 @@ The documents: what they name exists, and what exists is named.
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
+import shlex
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,13 +17,14 @@ import pytest
 
 from turngate.costing.outcomes import OUTCOMES
 from turngate.judge.settings import JudgeSettings
-from turngate.stopgate.cli import main
+from turngate.stopgate.cli import main, whole_parser
 from turngate.stopgate.in_process import GRACE_S
 from turngate.stopgate.settings import KEYS, variable_of
+from turngate.stopgate.settings_page import renewed
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), ROOT / "plugin/README.md"]
 EACH_PAGE = pytest.mark.parametrize("page", [pytest.param(page, id=str(page.relative_to(ROOT))) for page in PAGES])
 
 OTHER_VARIABLES = {
@@ -37,6 +40,13 @@ SPAN = re.compile(r"`([^`\n]+)`")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
+COMMAND_LINE = re.compile(
+    r"^(?:.*&& )?(?:sudo (?:-u \S+ )?|[A-Z_]+=\S+ )*(?:~/\S*/)?turngate ([a-z](?:[^\n#;&>|]|(?<=\S)\|(?=\S))*)",
+    re.MULTILINE,
+)
+"""A command to its end: a `|` within a word parts what may stand there, one between words pipes on."""
+
+
 def fenced(page: Path, language: str) -> list[str]:
     """
     The code blocks of that language.
@@ -50,6 +60,28 @@ def code_of(page: Path) -> str:
     """
     text = page.read_text()
     return "\n".join([*(code for _, code in FENCED.findall(text)), *SPAN.findall(FENCED.sub("", text))])
+
+
+def command_lines(page: Path) -> set[str]:
+    """
+    The command lines of `turngate` that a page shows, each also without what stands in square brackets.
+    """
+    text = page.read_text()
+    code = [*(code for _, code in FENCED.findall(text)), *SPAN.findall(FENCED.sub("", text))]
+    shown = [line.strip() for part in code for line in COMMAND_LINE.findall(part)]
+    without = [re.sub(r"\[[^]]*\]", "", line) for line in shown]
+    return {re.sub(r"[\[\]]", "", line).replace("...", "") for line in [*shown, *without]}
+
+
+def alternatives(line: str) -> Iterator[str]:
+    """
+    The line with each of the words that a `|` parts.
+    """
+    found = re.search(r"\S*\|\S*", line)
+    for word in found[0].split("|") if found else ():
+        yield from alternatives(line.replace(found[0], word, 1) if found else line)
+    if not found:
+        yield line
 
 
 def anchors(page: Path) -> set[str]:
@@ -92,6 +124,51 @@ def test_every_subcommand_named_exists(page: Path, capsys: pytest.CaptureFixture
 
 
 @EACH_PAGE
+def test_every_command_line_is_one_that_turngate_takes(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    What a page shows can be typed: commands, options and their values are those of the real parser.
+    """
+    refused = [
+        f"turngate {line}: {capsys.readouterr().err}"
+        for shown in sorted(command_lines(page))
+        for line in alternatives(shown)
+        if not is_taken(shlex.split(line))
+    ]
+
+    assert refused == []
+
+
+def is_taken(words: list[str]) -> bool:
+    """
+    Whether the real parser takes the words, or they only name commands.
+    """
+    if names_commands(PARSER, words):
+        return True
+    try:
+        PARSER.parse_args(words)
+    except SystemExit as ended:
+        return ended.code == 0
+    return True
+
+
+def names_commands(parser: argparse.ArgumentParser, words: list[str]) -> bool:
+    commands = commands_of(parser)
+    return not words or (words[0] in commands and names_commands(commands[words[0]], words[1:]))
+
+
+def commands_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    return {
+        name: inner
+        for action in parser._actions  # pyright: ignore[reportPrivateUsage]
+        if isinstance(action, argparse._SubParsersAction)  # pyright: ignore[reportPrivateUsage]
+        for name, inner in action.choices.items()
+    }
+
+
+PARSER = whole_parser()
+
+
+@EACH_PAGE
 def test_every_relative_link_resolves(page: Path) -> None:
     """
     A link leads to a file of the project and, with an anchor, to a heading in it.
@@ -116,6 +193,28 @@ def test_every_variable_named_is_read(page: Path) -> None:
     assert named - {variable_of(key) for key in KEYS} - OTHER_VARIABLES == set()
 
 
+def test_every_command_has_an_example_in_its_help() -> None:
+    """
+    Each one ends with a line that can be typed, and that the parser takes.
+    """
+    examples = {parser.prog: parser.epilog or "" for parser in leaves(PARSER)}
+
+    assert "turngate lab replay" in examples
+    assert [prog for prog, text in examples.items() if not text.startswith(f"example: {prog}")] == []
+    assert [text for text in examples.values() if not is_taken(shlex.split(text.partition(" > ")[0])[2:])] == []
+
+
+def leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """
+    The parsers of commands that have none below them.
+    """
+    commands = commands_of(parser)
+    for command in commands.values():
+        yield from leaves(command)
+    if not commands:
+        yield parser
+
+
 def test_the_first_screen_of_the_readme_has_both_commands() -> None:
     """
     Who opens the project sees at once what to type.
@@ -128,12 +227,13 @@ def test_the_first_screen_of_the_readme_has_both_commands() -> None:
 
 def test_the_settings_snippet_is_one_that_the_client_takes() -> None:
     """
-    Both stop events run the hook, with a timeout in seconds: above our own deadline, and not one meant as milliseconds.
+    It runs the hook before a Bash call, with a timeout in seconds: above our own deadline, and not one meant as milliseconds.
     """
-    (snippet,) = fenced(README, "json")
+    (snippet,) = fenced(ROOT / "docs/jobs.md", "json")
     events = json.loads(snippet)["hooks"]
 
-    assert set(events) == {"Stop", "SubagentStop"}
+    assert [group["matcher"] for group in events["PreToolUse"]] == ["Bash"]
+    assert set(events) == {"PreToolUse"}
     for groups in events.values():
         ((hook,),) = [group["hooks"] for group in groups]
         assert hook["type"] == "command"
@@ -166,6 +266,25 @@ def test_the_settings_page_has_every_key() -> None:
     expected = {key: entry.in_project for key, entry in KEYS.items() if not key.startswith("rubric.action.")}
 
     assert marked == {**expected, "rubric.action.<fault>": True}
+
+
+def test_the_settings_page_is_made_of_the_code() -> None:
+    """
+    Its table is what `python -m turngate.stopgate.settings_page docs/settings.md` writes.
+    """
+    page = (ROOT / "docs/settings.md").read_text()
+
+    assert page == renewed(page)
+
+
+def test_troubleshooting_has_every_outcome_that_troubles() -> None:
+    """
+    Each code has a row of its own that says what to do.
+    """
+    rows = re.findall(r"^\| `([a-z_]+)` \| (.+) \|$", (ROOT / "docs/troubleshooting.md").read_text(), re.MULTILINE)
+
+    assert sorted(code for code, _ in rows) == sorted(OUTCOMES)
+    assert all(len(advice) > 20 for _, advice in rows)
 
 
 def test_the_outcomes_page_has_every_outcome() -> None:

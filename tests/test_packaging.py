@@ -15,6 +15,9 @@ import pytest
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("costing", "judge", "lab", "rubric", "stopgate")
 
+NOT_PACKED = (".claude-plugin", "plugin")
+"""Folders that the client gets from the repository, and the wheel must not have."""
+
 
 @pytest.fixture(scope="module", name="wheel")
 def build_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -23,7 +26,7 @@ def build_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """
     folder = tmp_path_factory.mktemp("wheel")
     sources = folder / "sources"
-    for name in FOLDERS:
+    for name in (*FOLDERS, *NOT_PACKED):
         shutil.copytree(ROOT / name, sources / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, sources)
@@ -43,6 +46,16 @@ def test_the_wheel_installs_only_under_turngate(wheel: Path) -> None:
         tops = {name.split("/")[0] for name in archive.namelist()}
 
     assert {top for top in tops if not top.endswith(".dist-info")} == {"turngate"}
+
+
+def test_the_wheel_lacks_the_plugin(wheel: Path) -> None:
+    """
+    The client takes it from the repository; in a wheel nothing would find it.
+    """
+    with zipfile.ZipFile(wheel) as archive:
+        packed = [name for name in archive.namelist() if "plugin" in name or name.endswith("hooks.json")]
+
+    assert packed == []
 
 
 def test_the_wheel_has_all_sources_and_data(wheel: Path) -> None:

@@ -21,8 +21,8 @@ LOOKED_AT: Final = 20_000
 
 
 LEFT_OUT: Final = (
-    "Lines of the ledger whose time lies more than a day ahead, or cannot be read, are left out here; "
-    "`turngate cost` counts them."
+    "Lines of the ledger whose time lies more than a day ahead, or cannot be read, are left out here;"
+    " `turngate cost` counts them."
 )
 
 

@@ -15,6 +15,8 @@ from typing import Any, TypeVar
 
 import anthropic
 import httpx2
+from anthropic.lib.bedrock import AsyncAnthropicBedrock
+from anthropic.lib.vertex import AsyncAnthropicVertex
 
 from ...rubric.masking import MARK, mask
 from ...rubric.render import Request
@@ -38,6 +40,9 @@ MAX_RESPONSE_BYTES = 1_000_000
 
 MAX_DETAIL_CHARS = 200
 
+_NO_KEY = "none"
+"""For the SDK, which refuses to work without one; it is not sent."""
+
 SHORTEST_SECRET = 8
 """In characters; what is shorter is no key that anybody keeps secret."""
 
@@ -45,7 +50,7 @@ SHORTEST_SECRET = 8
 _OUR_HEADERS = frozenset(
     (
         *("host", "accept", "connection", "user-agent", "content-type", "content-length"),
-        *("authorization", "anthropic-version"),
+        "anthropic-version",
     )
 )
 
@@ -54,28 +59,50 @@ for _name in ("anthropic", "httpx2"):
     logging.getLogger(_name).setLevel(logging.CRITICAL)
 
 
+class BedrockClient(AsyncAnthropicBedrock):
+    """
+    Signs what arrives: all that is not needed is taken off before.
+    """
+
+    async def _prepare_request(self, request: httpx2.Request) -> None:
+        keep_ours(request.headers)
+        await super()._prepare_request(request)
+
+
+class VertexClient(AsyncAnthropicVertex):
+    """
+    Sends our headers only, with a token of its credentials.
+    """
+
+    async def _prepare_request(self, request: httpx2.Request) -> None:
+        keep_ours(request.headers)
+        await super()._prepare_request(request)
+
+
+CloudClient = Callable[[httpx2.AsyncClient], BedrockClient | VertexClient]
+
+
 class Endpoint:
     """
-    An address that speaks the vendor's API, and the key for it.
+    An address that speaks the vendor's API, and the key for it; empty where a server on this machine wants none.
 
     Raises ModelUnavailable where a proxy or a certificate named in the environment cannot be used.
     """
 
-    def __init__(self, base_url: str, key: str) -> None:
+    def __init__(self, base_url: str, key: str, cloud: CloudClient | None = None) -> None:
         self.base_url = base_url.rstrip("/")
         self._key = key
         try:
             # Proxies and certificates of the environment are for the world outside.
-            self._http = _Client(key, trust_env=not is_loopback(base_url))
-            self._client = anthropic.AsyncAnthropic(
-                api_key=key,
-                base_url=base_url,
-                max_retries=0,
-                open_telemetry=False,
-                http_client=self._http,
-            )
+            self._http = _Client(key, trust_env=not is_loopback(base_url), is_signed=cloud is not None)
+            self._client = cloud(self._http) if cloud else self._vendors(base_url, key)
         except (anthropic.AnthropicError, httpx2.InvalidURL, ImportError, OSError, TypeError, ValueError) as exc:
             raise ModelUnavailable(self.line(f"no client could be made: {_why(exc)}")) from exc
+
+    def _vendors(self, base_url: str, key: str) -> anthropic.AsyncAnthropic:
+        return anthropic.AsyncAnthropic(
+            api_key=key or _NO_KEY, base_url=base_url, max_retries=0, open_telemetry=False, http_client=self._http
+        )
 
     async def post(
         self,
@@ -132,7 +159,8 @@ class Endpoint:
         Give a text as one short line without secrets.
         """
         # Endpoints repeat keys in their messages, whatever a key may look like.
-        line = " ".join(mask(text.replace(self._key, "[key]")).split())
+        text = text.replace(self._key, "[key]") if self._key else text
+        line = " ".join(mask(text).split())
         return line if len(line) <= MAX_DETAIL_CHARS else line[: MAX_DETAIL_CHARS - 1] + "…"
 
     def no_message(self, response: httpx2.Response, what: str = "a message") -> NoMessage:
@@ -205,11 +233,13 @@ class AnthropicModel:
     Raises ModelUnavailable where a proxy or a certificate named in the environment cannot be used.
     """
 
-    def __init__(self, model: str, *, base_url: str, key: str, max_tokens: int, effort: str) -> None:
+    def __init__(
+        self, model: str, *, base_url: str, key: str, max_tokens: int, effort: str, cloud: CloudClient | None = None
+    ) -> None:
         self._model = model
         self._max_tokens = max_tokens
         self._effort = effort
-        self._endpoint = Endpoint(base_url, key)
+        self._endpoint = Endpoint(base_url, key, cloud)
 
     async def complete(
         self, request: Request, *, cached: bool, without: frozenset[str], timeout_s: float
@@ -254,10 +284,10 @@ class _Client(anthropic.DefaultAsyncHttpxClient):
     An HTTP client that sends our headers only, follows no redirect and reads no endless answer.
     """
 
-    def __init__(self, key: str, *, trust_env: bool) -> None:
+    def __init__(self, key: str, *, trust_env: bool, is_signed: bool) -> None:
         super().__init__(follow_redirects=False, trust_env=trust_env)
-        self._authorization = f"Bearer {key}"
         self._key = key
+        self._is_signed = is_signed
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         return await _bounded(await self.open(request, **options), self._key)
@@ -266,14 +296,23 @@ class _Client(anthropic.DefaultAsyncHttpxClient):
         """
         Send a request, and leave the body of its response to be read.
         """
-        # ANTHROPIC_CUSTOM_HEADERS is merged in by the SDK, also over the key, and cannot be switched off there.
-        for name in [name for name in request.headers if name.lower() not in _OUR_HEADERS]:
-            del request.headers[name]
-        request.headers["authorization"] = self._authorization
-        request.headers["accept-encoding"] = "identity"
+        if not self._is_signed:
+            keep_ours(request.headers)
+            if self._key:
+                request.headers["authorization"] = f"Bearer {self._key}"
 
         options.update(stream=True, follow_redirects=False)
         return await super().send(request, **options)
+
+
+def keep_ours(headers: httpx2.Headers) -> None:
+    """
+    Take off all headers that are not needed, and every authorization.
+    """
+    # ANTHROPIC_CUSTOM_HEADERS is merged in by the SDK, also over the key, and cannot be switched off there.
+    for name in [name for name in headers if name.lower() not in _OUR_HEADERS]:
+        del headers[name]
+    headers["accept-encoding"] = "identity"
 
 
 async def _bounded(response: httpx2.Response, key: str) -> httpx2.Response:
@@ -285,13 +324,13 @@ async def _bounded(response: httpx2.Response, key: str) -> httpx2.Response:
     finally:
         await response.aclose()
     headers = [
-        (name, value.replace(key, MARK))
+        (name, value.replace(key, MARK) if key else value)
         for name, value in response.headers.multi_items()
         if name not in ("content-encoding", "content-length", "content-type")
     ]
     # JSON is UTF-8: a charset that the endpoint declares is a codec of Python's, `hex` and `zlib` included.
     kind = response.headers.get("content-type", "no content type").partition(";")[0]
-    headers.append(("content-type", kind.replace(key, MARK)))
+    headers.append(("content-type", kind.replace(key, MARK) if key else kind))
     return httpx2.Response(response.status_code, headers=headers, content=content, request=response.request)
 
 

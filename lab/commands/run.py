@@ -93,7 +93,8 @@ def _target(found: Questions, asked: argparse.Namespace, environ: Mapping[str, s
         api_key_env=asked.api_key_env or found.settings.api_key_env,
         deadline_s=asked.deadline,
     )
-    if asked.base_url:
+    # Hundreds of questions are put to the client's log-in only where the settings say so.
+    if asked.base_url or settings.backend == "auto":
         settings = settings._replace(backend="anthropic")
     if settings.backend == "remote":
         raise LabError("judge.backend is remote, and the lab asks a model itself: name an endpoint with --base-url")

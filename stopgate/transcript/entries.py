@@ -14,11 +14,11 @@ Entry = dict[str, Any]
 
 _NEEDED = re.compile(
     rb'"type"\s*:\s*"(?:user|assistant|queue-operation|permission-mode|queued_command|task_status|hook_blocking_error'
-    rb'|plan_mode|plan_mode_exit)"|<(?:task-id>|local-command-std)'
+    rb'|hook_success|plan_mode|plan_mode_exit)"|<(?:task-id>|local-command-std)'
 )
 _COMPACT = re.compile(
     rb'"type":"(?:user|assistant|queue-operation|permission-mode|queued_command|task_status|hook_blocking_error'
-    rb'|plan_mode|plan_mode_exit)"'
+    rb'|hook_success|plan_mode|plan_mode_exit)"'
 )
 _SPACED = re.compile(rb'"type"(?=\s|:\s)')
 _IMAGE = re.compile(rb'"data"\s*:\s*"[A-Za-z0-9+/=_-]{1000,}"')

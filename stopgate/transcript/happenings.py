@@ -4,6 +4,7 @@ What happened in a turn, taken in entry by entry, the newest first.
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from typing import Any, Final, cast
 
@@ -27,7 +28,7 @@ MOST: Final = 10_000
 """Calls, the newest, that are kept at all, and with them every launch; others are counted."""
 FIRST: Final = 10
 """Calls kept of the others: the first of the turn."""
-OWN_COMMAND: Final = "turngate-hook"
+OWN_COMMANDS: Final = ("turngate-hook", "turngate/stopgate/__main__.py")
 _BULKY: Final = frozenset({"content", "old_string", "new_string", "new_source", "edits", "todos"})
 _ASIDE: Final = frozenset(
     [
@@ -219,16 +220,18 @@ class Happenings:
         elif kind == "queued_command":
             self._queued(attachment)
         elif kind == "hook_blocking_error":
-            self._held(attachment)
+            self._held(attachment, as_text(as_dict(attachment.get("blockingError")).get("command")))
+        elif kind == "hook_success" and _goes_on(attachment):
+            self._held(attachment, as_text(attachment.get("command")))
         elif kind == "task_status":
             self._fetched.add(as_text(attachment.get("taskId")))
 
-    def _held(self, attachment: Entry) -> None:
+    def _held(self, attachment: Entry, command: str) -> None:
         """
         Take in that a hook held. However many installs of this one did at one stop, that is one hold.
         """
-        command = as_text(as_dict(attachment.get("blockingError")).get("command"))
-        if attachment.get("hookEvent") in ("Stop", "SubagentStop") and OWN_COMMAND in command:
+        is_own = any(own in command for own in OWN_COMMANDS)
+        if is_own and attachment.get("hookEvent") in ("Stop", "SubagentStop"):
             self.own_holds += not self._stop_was_held
             self._stop_was_held = True
 
@@ -281,6 +284,17 @@ def resumed_by(tool: str, given: Entry) -> set[str]:
     if tool in _ASIDE:
         return set()
     return {value for value in given.values() if isinstance(value, str) and len(value) < 100}
+
+
+def _goes_on(attachment: Entry) -> bool:
+    """
+    Whether a hook's answer makes the agent go on: a hold in the style of `context`, which the client takes for a success.
+    """
+    try:
+        said: object = json.loads(as_text(attachment.get("stdout")))
+    except (ValueError, RecursionError):
+        return False
+    return bool(as_dict(as_dict(said).get("hookSpecificOutput")).get("additionalContext"))
 
 
 def _compact(given: Entry) -> Entry:

@@ -10,7 +10,7 @@ from decimal import Decimal
 import pytest
 
 from turngate.costing.ledger import Ledger
-from turngate.costing.outcomes import OUTCOMES
+from turngate.costing.outcomes import HOLDS, OUTCOMES, Outcome
 from turngate.costing.records import Call, CallEnd, Decision, DecisionLine, LabelLine, Spent
 
 from .ledger_lines import MINUTE, NOW, a_call, a_start
@@ -31,6 +31,41 @@ def test_decisions_come_newest_last_with_their_calls(ledger: Ledger) -> None:
 
     assert [decision.line.id for decision in found] == [ids[2], ids[0]]
     assert [[call.id for call in decision.calls] for decision in found] == [[], [first, second]]
+
+
+def test_decisions_are_found_by_project_and_outcome(ledger: Ledger) -> None:
+    """
+    Each alone, and both together; the limit counts what fits.
+    """
+    known: list[tuple[str, Outcome]] = [
+        ("/a", "block_verdict"),
+        ("/a", "pass_clean"),
+        ("/b", "shadow_verdict"),
+        ("/b", "pass_clean"),
+    ]
+    for number, (project, outcome) in enumerate(known):
+        line = DecisionLine(NOW + number * MINUTE, "Stop", outcome, id=f"d{number}", project=project)
+        ledger.record_decision(line)
+
+    def ids(found: list[Decision]) -> list[str]:
+        return [decision.line.id for decision in found]
+
+    assert ids(ledger.decisions(outcomes=HOLDS)) == ["d0", "d2"]
+    assert ids(ledger.decisions(1, outcomes=HOLDS, project="/a")) == ["d0"]
+    assert ids(ledger.decisions(project="/b")) == ["d2", "d3"]
+
+
+def test_what_was_said_of_a_decision_can_be_forgotten(ledger: Ledger) -> None:
+    """
+    That of others stays; what was never said is forgotten already.
+    """
+    for decision in ("a", "b"):
+        ledger.label(decision, "none", NOW)
+
+    ledger.unlabel("a")
+    ledger.unlabel("never")
+
+    assert ledger.labels() == [LabelLine("b", "none", NOW)]
 
 
 def test_lines_of_one_millisecond_keep_the_order_of_writing(ledger: Ledger) -> None:

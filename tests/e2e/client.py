@@ -95,9 +95,9 @@ class Client:
         settings = {"hooks": {"Stop": entries, "SubagentStop": entries}}
         (self.home / ".claude" / "settings.json").write_text(json.dumps(settings))
 
-    def run(self, prompt: str, *, main_loop_url: str, resume: bool) -> Run:
+    def run(self, prompt: str, *, main_loop_url: str, resume: bool, options: Sequence[str] = ()) -> Run:
         """
-        Run one prompt to its end; with `resume` in the session of the last run.
+        Run one prompt to its end; with `resume` in the session of the last run, with more `options` of the client.
 
         A run that takes too long is killed with all that it started, and fails.
         """
@@ -108,6 +108,7 @@ class Client:
                 # `bypassPermissions` is refused to root.
                 *("--permission-mode", "acceptEdits", "--allowedTools", _ALLOWED_TOOLS),
                 *(["--continue"] if resume else []),
+                *options,
             ],
             cwd=self.project,
             env={**self.environ, "ANTHROPIC_BASE_URL": main_loop_url},

@@ -125,10 +125,12 @@ class Stage:
         hooks: Sequence[str] = (str(HOOK),),
         environ: Mapping[str, str] | None = None,
         resume: bool = False,
+        options: Sequence[str] = (),
     ) -> Played:
         """
         Run one prompt; with `resume` it is the next one of the session played before.
 
+        Without `hooks` the user's settings stay as they are; `options` go to the client.
         `judge_url` names another judge than the scripted one, which wants `key`.
         """
         with (
@@ -142,8 +144,9 @@ class Stage:
                 **(environ or {}),
             }
             client = Client(self.folder, settings)
-            client.use_hooks(hooks)
-            run = client.run(prompt, main_loop_url=main_loop.url, resume=resume)
+            if hooks:
+                client.use_hooks(hooks)
+            run = client.run(prompt, main_loop_url=main_loop.url, resume=resume, options=options)
 
         beyond = [(request.opening, request.news) for request in main_loop.unscripted]
         assert not beyond, f"agents went on after their scripts were over: {beyond}"

@@ -221,7 +221,7 @@ def test_said_twice_the_newest_counts(gate: Gate, wrong: Wrong) -> None:
     [
         pytest.param("pass_clean", [], "found no fault: say with --fault which one it missed", id="clean, no fault named"),
         pytest.param("pass_clean", ["--fault", "lie"], "--fault 'lie': no such fault: expected one of claim", id="unknown"),
-        pytest.param("block_background", [], "(block_background) was made without a judge", id="background"),
+        pytest.param("block_background", ["--fault", "claim"], "(block_background) was made without a judge", id="a task"),
         pytest.param("pass_empty_reply", ["--fault", "claim"], "(pass_empty_reply) was made without a judge", id="empty"),
         pytest.param("pass_judge_timeout", [], "(pass_judge_timeout) was made without a judge", id="no verdict"),
         pytest.param("jobs_deny", [], "(jobs_deny) was made without a judge", id="a job"),
@@ -324,6 +324,7 @@ def test_a_reply_without_the_words_that_were_found_is_not_taken(gate: Gate, wron
     session.prompt("Write retry.ts", prompt_id="p1")
     session.says(other)
     session.write(gate.folder)
+    (gate.folder / "state" / FILE_NAME).unlink()
 
     assert "but is no case: the transcript has no such reply any more\n" in wrong(decision).stdout
 
@@ -377,3 +378,167 @@ def test_a_task_that_ran_at_the_stop_is_not_called_uncollected(gate: Gate, wrong
     wrong(decision)
 
     assert cases(gate)[0].turn == gate.asked[0]
+
+
+def mark_elsewhere(gate: Gate, decision: str, label: str) -> None:
+    """
+    Write a label as the dashboard does: into the ledger alone.
+    """
+    assert gate.store.ledger is not None
+    gate.store.ledger.label(decision, label, NOW, "in the\nbrowser")
+
+
+def test_without_an_id_it_is_the_last_hold_of_the_project(
+    gate: Gate, wrong: Wrong, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    That of the folder, or of the nearest above it; a pass, and a hold of another project, are not meant. It says what it took.
+    """
+    project, below = tmp_path / "project", tmp_path / "project" / "src"
+    below.mkdir(parents=True)
+    held = stopped(gate, judged(CLAIM), project=str(project))
+    stopped(gate, judged(), project=str(project), session_id="s2")
+    stopped(gate, judged(CLAIM), project="/home/dev/other", session_id="s3")
+    monkeypatch.chdir(below)
+
+    said = wrong()
+
+    first, second = said.stdout.splitlines()
+    assert first == (
+        f"The last hold of this project: {held}, 2026-11-30 12:01 UTC, block_verdict: claim 'All tests pass.'"
+    )
+    assert second.startswith(f"{held} is noted as wrong, and is a case now (labels: none): ")
+    assert noted(gate) == [(held, "none", "")]
+
+
+def test_the_client_names_the_project(gate: Gate, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    By `CLAUDE_PROJECT_DIR`, wherever its shell is; where nothing of it was held, that is told and nothing noted.
+    """
+    held = stopped(gate, judged(CLAIM), project="/home/dev/one")
+    environ = {"TURNGATE_STATE_DIR": str(tmp_path / "state"), "HOME": str(tmp_path)}
+
+    codes = [main([], environ | {"CLAUDE_PROJECT_DIR": project}) for project in ("/home/dev/two", "/home/dev/one")]
+
+    assert codes == [2, 0]
+    assert capsys.readouterr().err == (
+        "turngate: no stop of /home/dev/two was held: name a decision, as `turngate log` lists them\n"
+    )
+    assert [decision for decision, *_ in noted(gate)] == [held]
+
+
+def test_the_beginning_of_an_id_means_the_hold(gate: Gate, wrong: Wrong) -> None:
+    """
+    Of two installs that decided in the same millisecond, the one that held told its id.
+    """
+    assert gate.store.ledger is not None
+    held = stopped(gate, judged(CLAIM))
+    gate.store.ledger.record_decision(DecisionLine(NOW, "Stop", "pass_state_error", id=held[:9] + "zzzzzz"))
+
+    assert wrong(held[:9]).stdout.startswith(f"{held} is noted as wrong")
+
+
+@pytest.mark.parametrize("mode", ["block", "shadow"])
+def test_a_hold_for_running_work_is_noted_and_no_case(gate: Gate, wrong: Wrong, mode: str) -> None:
+    """
+    It counts as a wrong hold; what to do against the next one is told.
+    """
+    gate.settings = Settings(gate_mode=mode)  # pyright: ignore[reportArgumentType]
+    decision = stopped(gate, judged(), tasks=(TASK,))
+
+    said = wrong(decision, "--note", "a server")
+
+    assert said.code == 0
+    assert "`background.exempt_commands`" in said.stdout
+    assert noted(gate) == [(decision, "none", "a server")]
+    assert not (gate.folder / "state" / FILE_NAME).exists()
+    assert wrong("--collect").stdout == "Every decision that was marked is a case already.\n"
+
+
+def test_what_was_marked_elsewhere_is_collected(gate: Gate, wrong: Wrong) -> None:
+    """
+    As it would have been here; a second time there is nothing to do, byte for byte.
+    """
+    one, two = stopped(gate, judged(CLAIM)), stopped(gate, judged(CLAIM, OPENER))
+    mark_elsewhere(gate, one, "none")
+    mark_elsewhere(gate, two, "claim,opener")
+
+    first = wrong("--collect")
+    file = gate.folder / "state" / FILE_NAME
+    written = file.read_bytes()
+    second = wrong("--collect")
+
+    assert first == (0, f"{one}, marked elsewhere, is a case now\n{two}, marked elsewhere, is a case now\n", "")
+    assert [(case.id, case.labels, case.source, case.rationale) for case in cases(gate)] == [
+        (f"wrong-{one}", [], "turngate wrong", "in the browser"),
+        (f"right-{two}", ["claim", "opener"], "turngate right", "in the browser"),
+    ]
+    assert [case.turn for case in cases(gate)] == gate.asked
+    assert second == (0, "Every decision that was marked is a case already.\n", "")
+    assert file.read_bytes() == written
+
+
+def test_a_label_that_was_changed_elsewhere_changes_the_case(gate: Gate, wrong: Wrong) -> None:
+    """
+    One that was taken back takes the case out; the turn of a case need not be found again.
+    """
+    assert gate.store.ledger is not None
+    one, two = stopped(gate, judged(CLAIM)), stopped(gate, judged(CLAIM))
+    wrong(one)
+    wrong(two)
+    (gate.folder / "session.jsonl").unlink()
+    mark_elsewhere(gate, one, "promise")
+    gate.store.ledger.unlabel(two)
+
+    assert wrong("--collect").stdout == (
+        f"{one}, marked elsewhere, is a case now\n{two} is no case any more: what was said of it was taken back\n"
+    )
+    assert [(case.id, case.labels) for case in cases(gate)] == [(f"wrong-{one}", ["promise"])]
+
+
+def test_a_case_outlives_its_decision(gate: Gate, wrong: Wrong) -> None:
+    """
+    What the ledger forgot with its label was not taken back.
+    """
+    decision = stopped(gate, judged(CLAIM))
+    wrong(decision)
+    with gate.database.write() as transaction:
+        transaction.execute("DELETE FROM decisions")
+        transaction.execute("DELETE FROM labels")
+
+    assert wrong("--collect").stdout == "Every decision that was marked is a case already.\n"
+    assert [case.id for case in cases(gate)] == [f"wrong-{decision}"]
+
+
+def test_what_cannot_be_collected_is_told_with_its_reason(gate: Gate, wrong: Wrong) -> None:
+    """
+    Each time that one asks, and not beside another decision.
+    """
+    lost = stopped(gate, judged(CLAIM), transcript_path="/home/dev/gone.jsonl")
+    mark_elsewhere(gate, lost, "none")
+    mark_elsewhere(gate, "forgotten", "none")
+    other = stopped(gate, judged(CLAIM), session_id="s2")
+
+    beside, asked = wrong(other), wrong("--collect")
+
+    assert beside.stdout.count("\n") == 1
+    assert sorted(asked.stdout.splitlines()) == sorted(
+        [
+            f"{lost} is no case: the transcript is gone: No such file or directory",
+            "forgotten is no case: the ledger has no such decision any more",
+        ]
+    )
+    assert wrong("--collect", other).code == 2
+
+
+def test_marking_one_collects_the_others(gate: Gate, wrong: Wrong) -> None:
+    """
+    It says which.
+    """
+    one, two = stopped(gate, judged(CLAIM)), stopped(gate, judged(CLAIM))
+    mark_elsewhere(gate, one, "none")
+
+    said = wrong(two)
+
+    assert said.stdout.endswith(f"\n{one}, marked elsewhere, is a case now\n")
+    assert [case.id for case in cases(gate)] == [f"wrong-{two}", f"wrong-{one}"]

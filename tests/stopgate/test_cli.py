@@ -75,6 +75,43 @@ def read_some(descriptor: int) -> bytes:
         return b""
 
 
+def test_log_lists_what_was_or_would_have_been_held(filled: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    With `--would-hold` nothing else, and `-n` counts these alone.
+    """
+    with open_database(filled["TURNGATE_STATE_DIR"]) as database:
+        for number, outcome in enumerate(
+            ("shadow_verdict", "pass_clean", "shadow_background", "jobs_deny", "pass_off")
+        ):
+            at = AT + timedelta(minutes=1 + number)
+            Ledger(database).record_decision(DecisionLine(at, "Stop", outcome, id=f"b{number}", project="/p"))
+
+    main(["log", "--would-hold", "--json"], filled)
+    main(["log", "--would-hold", "-n", "1", "--json"], filled)
+
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["outcome"] for line in lines] == [
+        *("block_verdict", "shadow_verdict", "shadow_background"),
+        "shadow_background",
+    ]
+
+
+def test_log_says_so_where_nothing_would_have_been_held(
+    environ: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """
+    That is not the same as nothing recorded.
+    """
+    main(["log", "--would-hold"], environ)
+    with open_database(environ["TURNGATE_STATE_DIR"]) as database:
+        Ledger(database).record_decision(DecisionLine(AT, "Stop", "pass_clean", id="a"))
+    main(["log", "--would-hold"], environ)
+
+    none_yet, none_held = capsys.readouterr().out.splitlines()
+    assert none_yet.startswith("Nothing recorded yet")
+    assert none_held == "No stop was held, and none would have been."
+
+
 def test_log_json_is_one_object_per_line_newest_last(
     filled: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -139,6 +176,19 @@ def test_a_log_of_nothing_but_such_commands_says_so(
 
     assert main(["log"], environ) == 0
     assert capsys.readouterr() == ("", "turngate: not listed: 1 command that the jobs check let through (--all)\n")
+
+
+def test_show_gives_a_decision_or_a_call_as_json(filled: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    """
+    A decision is what `log --json` says of it, and a call is one of its calls.
+    """
+    assert main(["log", "--json"], filled) == 0
+    logged = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    called = next(decision for decision in logged if decision["calls"])
+
+    for name, expected in ((called["id"], called), (called["calls"][0]["id"], called["calls"][0])):
+        assert main(["show", name, "--json"], filled) == 0
+        assert json.loads(capsys.readouterr().out) == expected
 
 
 def test_show_takes_the_beginning_of_an_id(filled: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -89,13 +89,13 @@ def test_upstream_faults_are_not_told_to_the_person(gate: Gate) -> None:
 
 def test_a_finding_holds_with_the_reason_only(gate: Gate) -> None:
     """
-    Pitfall 32: the agent gets the verdict's reason, and nothing else.
+    Pitfall 32: the agent gets the verdict's reason, and nothing else. The person gets the fault, and what to say if it is not there.
     """
     gate.answer = judged(CLAIM)
     reply = gate.stop()
 
     assert (reply.outcome, reply.reason) == ("block_verdict", CLAIM.reason)
-    assert reply.message == "turngate held this reply: claim"
+    assert reply.message == f"turngate held this reply: claim (turngate wrong {gate.decisions[0].line.id[:9]})"
 
 
 def test_a_clean_verdict_passes_in_silence(gate: Gate) -> None:
@@ -177,7 +177,7 @@ def test_a_finding_beyond_three_is_not_held_for(gate: Gate) -> None:
     gate.answer = judged(OPENER)
 
     assert [finding.held for finding in reply.findings] == [True, True, True, False]
-    assert reply.message == "turngate held this reply: claim"
+    assert reply.message.startswith("turngate held this reply: claim (")
     assert gate.stop().outcome == "block_verdict"
 
 
@@ -247,6 +247,38 @@ def test_a_second_gate_at_the_same_stop_does_not_hold_too(gate: Gate) -> None:
         "block_verdict": 1,
         "pass_state_error": 1,
     }
+
+
+def test_holds_that_the_client_writes_late_are_counted_before_anybody_is_asked(gate: Gate) -> None:
+    """
+    The store is new, and the transcript has the second hold and the reply only when it is read again.
+    """
+    hold = {"hookSpecificOutput": {"hookEventName": "Stop", "additionalContext": "No test ran."}}
+
+    def held() -> None:
+        answer = json.dumps(hold)
+        gate.session.attachment("hook_success", hookEvent="Stop", stdout=answer, command="/x/turngate-hook")
+
+    def written_late() -> None:
+        held()
+        gate.session.says(REPLY)
+        gate.session.write(gate.folder)
+
+    held()
+    gate.session.says("I looked.")
+    event = gate.event()
+
+    reply = decide(
+        event,
+        now=NOW,
+        store=gate.store,
+        ask=gate.ask,
+        settings=gate.settings,
+        held_back=written_late,
+        elapsed=lambda: 0.0,
+    )
+
+    assert (reply.outcome, gate.asked) == ("pass_cap_spent", [])
 
 
 def test_a_gate_that_comes_late_to_a_held_stop_asks_nobody(gate: Gate) -> None:

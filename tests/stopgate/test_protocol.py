@@ -5,10 +5,14 @@ The answer to the client.
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from turngate.stopgate.protocol import answer, style_for
+
+from .hook_runner import Hook
+from .transcripts import Session
 
 
 def test_a_pass_writes_nothing() -> None:
@@ -57,3 +61,42 @@ def test_the_style_follows_setting_and_version(wanted: str, version: str, style:
     `auto` takes the quiet form only where the client is known to go on for it.
     """
     assert style_for(wanted, version) == style
+
+
+@pytest.mark.parametrize(
+    ("style", "version", "keys"),
+    [
+        pytest.param(
+            "auto", "2.1.328", {"hookSpecificOutput", "systemMessage"}, id="a client that understands context"
+        ),
+        pytest.param("auto", "2.1.162", {"decision", "reason", "systemMessage"}, id="one that does not"),
+        pytest.param("auto", "", {"decision", "reason", "systemMessage"}, id="one that does not say its version"),
+        pytest.param("context", "2.1.162", {"hookSpecificOutput", "systemMessage"}, id="as set"),
+        pytest.param("decision", "2.1.328", {"decision", "reason", "systemMessage"}, id="as set, on a new client"),
+    ],
+)
+def test_a_hold_is_said_in_the_style_for_the_transcripts_version(
+    tmp_path: Path, style: str, version: str, keys: set[str]
+) -> None:
+    """
+    The version is that of the newest entry of the turn.
+    """
+    hook = Hook(tmp_path, TURNGATE_GATE_STYLE=style)
+    hook.script({"findings": [{"fault": "claim", "quote": "All tests pass.", "reason": "No test ran."}]})
+    session = Session(version=version)
+    session.prompt("Write it", prompt_id="p1")
+    session.says("Done. All tests pass.")
+    event = {
+        "hook_event_name": "Stop",
+        "session_id": "s1",
+        "prompt_id": "p1",
+        "transcript_path": session.write(tmp_path),
+        "last_assistant_message": "Done. All tests pass.",
+    }
+
+    answered = hook.run(event).answer
+
+    assert answered.keys() == keys
+    assert hook.outcomes() == ["block_verdict"]
+    (decision,) = hook.log()
+    assert answered["systemMessage"] == f"turngate held this reply: claim (turngate wrong {decision['id'][:9]})"

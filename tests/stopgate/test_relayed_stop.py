@@ -27,7 +27,11 @@ class House:
     def __init__(self, folder: Path) -> None:
         self.state = folder / "state"
         self.state.mkdir(mode=0o700)
-        self.environ = {"HOME": str(folder), "TURNGATE_STATE_DIR": str(self.state)}
+        self.environ = {
+            "HOME": str(folder),
+            "TURNGATE_STATE_DIR": str(self.state),
+            "TURNGATE_JUDGE_BACKEND": "anthropic",
+        }
         self.resident = Resident(str(self.state), {"ANTHROPIC_API_KEY": "the services own"}, "0.1.0")
 
     def answer(
@@ -118,6 +122,24 @@ def test_what_the_relay_could_not_know_is_asked_for(
 
     assert reply == HookReply(428, needs=needs, deadline_s=told_s)  # pyright: ignore[reportArgumentType]
     assert house.log() == []
+
+
+def test_what_the_clients_log_in_takes_is_asked_for_where_it_may_be_asked(house: House) -> None:
+    """
+    By `auto` without a key, all at once and beside the key's own name; with a key, nothing.
+    """
+    auto = {"TURNGATE_JUDGE_BACKEND": "auto"}
+
+    by_nothing = house.answer(environ=auto)
+    by_another_key = house.answer(environ={**auto, "TURNGATE_JUDGE_API_KEY_ENV": "GATEWAY_KEY"})
+    by_a_key = house.answer(environ={**auto, "ANTHROPIC_API_KEY": "k"})
+    told = house.answer(environ={**auto, "PATH": "/usr/bin"}, unset=frozenset(by_nothing.needs))
+
+    assert by_nothing.status == 428
+    assert {"PATH", "CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_AUTH_TOKEN"} <= set(by_nothing.needs)
+    assert by_another_key.needs == ("GATEWAY_KEY", *by_nothing.needs)
+    assert len(by_another_key.needs) <= 16  # what the relay takes
+    assert (by_a_key.status, told.status) == (200, 200)
 
 
 def test_a_variable_that_is_not_set_is_asked_for_once(house: House) -> None:

@@ -204,3 +204,15 @@ def test_a_folder_that_no_system_takes_is_no_folder() -> None:
     A path that is longer than any has no settings in it, and costs no time.
     """
     assert dict(trusted({**OWN}, ["/x" * 60_000]).environ) == OWN
+
+
+def test_a_token_of_the_client_that_the_project_sets_pays_for_no_judge(project: Path) -> None:
+    """
+    Of the client's own variables its token alone is taken out: a repository must not have turns judged on its account.
+    """
+    (project / ".claude" / "settings.json").write_text(json.dumps({"env": {"CLAUDE_CODE_OAUTH_TOKEN": "t"}}))
+
+    safe = trusted({**OWN, "CLAUDE_CODE_OAUTH_TOKEN": "t"}, [str(project)])
+
+    assert dict(safe.environ) == OWN
+    assert "env.CLAUDE_CODE_OAUTH_TOKEN is ignored" in safe.notices[0]
