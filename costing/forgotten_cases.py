@@ -1,5 +1,5 @@
 """
-The cases that `turngate wrong` made of decisions which are forgotten: they hold the turn's text, and go with it.
+The cases that `turngate wrong` and `right` made of decisions which are forgotten: they hold the turn's text, and go with it.
 
 Knows of a case what its line says of where it comes from, and leaves every other line as it is, byte for byte.
 """
@@ -19,7 +19,7 @@ from .whole_file import read_file, whole_file
 FILE_NAME: Final = "lab-cases.jsonl"
 """In the state directory; also the word by which its writers keep each other out."""
 
-_OF_A_DECISION: Final = "wrong-"
+_OF_A_DECISION: Final = ("wrong-", "right-")
 """How the id of a case begins; the decision's follows."""
 
 
@@ -71,10 +71,9 @@ def _origin(line: bytes) -> CaseOrigin:
 
     case = cast("dict[str, object]", found)
     case_id, session_id = case.get("id"), case.get("session")
-    decision_id = case_id.removeprefix(_OF_A_DECISION) if isinstance(case_id, str) else ""
+    is_of_one = isinstance(case_id, str) and case_id.startswith(_OF_A_DECISION)
     return CaseOrigin(
-        decision_id if decision_id != case_id else "",
-        session_id if isinstance(session_id, str) else "",
+        str(case_id).partition("-")[2] if is_of_one else "", session_id if isinstance(session_id, str) else ""
     )
 
 

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 LABELLED_EVENTS: Final = (*STOP_EVENTS, "StopFailure", "PreToolUse", "unknown")
 
+SUMS_AFTER_S: Final = 30.0
+"""After the start: the first stops come first."""
 SUMS_EVERY_S: Final = 3600.0
 """How often one looks for days that are over."""
 
@@ -62,7 +64,7 @@ class Resident:
         self._stores: Final = Stores(folder, lambda database: MeasuredLedger(database, self._standing))
         self._flights: Final = SingleFlight()
         self._zone: Final = machine_zone(environ)
-        self._sums_due_at = 0.0
+        self._sums_due_at = time.monotonic() + SUMS_AFTER_S
 
     # The routes
 

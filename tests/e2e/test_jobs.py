@@ -109,7 +109,7 @@ def test_a_job_is_refused_and_runs_in_its_proposed_form_where_the_background_che
     assert "turngate refused this command, and no part of it ran" in result_in(refused)
     assert "`touch began && sleep 300 &`" in result_in(refused)
     assert made_by_the_refused == [set()]
-    assert made(checked) == {"began"}
+    assert made(checked) == {"before", "began"}  # what is proposed keeps what the job may depend on
     assert f"- {task_id(launched)} (shell): Serve" in hold_in(held)
     assert f"Successfully stopped task: {task_id(launched)}" in result_in(stopped)
     assert scene.client.result["result"] == DONE
@@ -135,8 +135,10 @@ def test_a_passing_command_runs_and_the_check_says_nothing(checked: Stage) -> No
 @pytest.mark.parametrize(
     ("mode", "told"),
     [
-        pytest.param("deny", "PreToolUse:Bash hook error: turngate refused this command", id="deny"),
-        pytest.param("ask", "turngate refused this command", id="ask"),
+        pytest.param(
+            "deny", "PreToolUse:Bash hook error: turngate refused this command, and no part of it ran", id="deny"
+        ),
+        pytest.param("ask", "turngate asks about this command", id="ask"),
     ],
 )
 def test_a_command_that_the_client_would_run_is_not_run_where_it_is_denied_or_nobody_can_be_asked(
@@ -149,8 +151,8 @@ def test_a_command_that_the_client_would_run_is_not_run_where_it_is_denied_or_no
 
     assert scene.outcomes == ["jobs_deny", "jobs_deny", "pass_clean"]
     cut_loose, by_a_pattern = map(result_in, scene.main_loop.received_from(PROMPT)[1:])
-    assert cut_loose.startswith(f"{told}, and no part of it ran: `nohup touch was-started`")
-    assert by_a_pattern.startswith(f"{told}, and no part of it ran: `pkill -x turngate-nobody`")
+    assert cut_loose.startswith(f"{told}: `nohup touch was-started`")
+    assert by_a_pattern.startswith(f"{told}: `pkill -x turngate-nobody`")
     assert "run_in_background: true" in cut_loose
     assert "TaskStop" in by_a_pattern
     assert made(checked) == set()
