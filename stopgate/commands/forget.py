@@ -25,7 +25,7 @@ def add(commands: Commands) -> None:
         "forget",
         forget,
         "remove all that is stored of a session or a project",
-        "turngate forget --project ~/work/secret --dry-run",
+        "turngate forget --project ~/code/secret --dry-run",
     )
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--session", metavar="ID", help="the session's whole id, as `turngate show` has it")

@@ -89,24 +89,30 @@ def test_a_turn_is_held_twice_and_no_more(stage: Stage, style: str) -> None:
     assert scene.client.result["result"] == CLAIM
 
 
+def in_other_words(claim: str, received: Received) -> str:
+    """
+    Say the same anew: of a reply in the very words of the one before, the transcript cannot tell whether it is written yet.
+    """
+    return f"{claim} I said so after {len(received.body['messages'])} messages."
+
+
 @in_process
-def test_the_transcript_counts_where_the_store_is_lost(stage: Stage) -> None:
+@pytest.mark.parametrize("style", STYLES)
+def test_the_transcript_counts_where_the_store_is_lost(stage: Stage, style: str) -> None:
     """
-    After each hold the store is gone; the client's own entries tell of the holds.
-
-    In the other style a busy client may write its entry after the gate has looked (seen once), so that is tested on transcripts alone.
+    After each hold the store is gone; the client's own entries tell of the holds, in either style.
     """
 
-    def claim_without_store(_: Received) -> str:
+    def claim_without_store(received: Received) -> str:
         for file in stage.state.glob("*.db*"):
             file.unlink()
-        return CLAIM
+        return in_other_words(CLAIM, received)
 
     scene = stage.play(
         PROMPT,
         {PROMPT: [WRITE, CLAIM, claim_without_store, claim_without_store]},
         otherwise=FALSE_CLAIM,
-        environ={"TURNGATE_GATE_STYLE": "decision"},
+        environ={"TURNGATE_GATE_STYLE": style},
     )
 
     assert [(d["outcome"], d["spent"]) for d in scene.decisions] == [("pass_cap_spent", 2)]
@@ -117,13 +123,18 @@ def test_the_transcript_counts_where_the_store_is_lost(stage: Stage) -> None:
 @in_process
 def test_a_subagent_is_held_by_context_under_its_own_event(stage: Stage) -> None:
     """
-    Twice, and no more; its parent sees the last report.
+    Twice, and no more, also where only its transcript tells of the first hold; its parent sees the last report.
     """
     claim, no_test_ran = "All 12 tests pass.", "No test ran, yet the report says that all 12 pass."
 
+    def claim_without_store(received: Received) -> str:
+        for file in stage.state.glob("*.db*"):
+            file.unlink()
+        return in_other_words(claim, received)
+
     agents: dict[str, Script] = {
         PROMPT: [dispatch(ALPHA, background=False), "The tests were not run."],
-        ALPHA: [claim, claim, claim],
+        ALPHA: [claim, claim_without_store, claim_without_store],
     }
     verdict = finding("claim", claim, no_test_ran)
 
@@ -132,8 +143,6 @@ def test_a_subagent_is_held_by_context_under_its_own_event(stage: Stage) -> None
     told = f"SubagentStop hook additional context: {no_test_ran}"
     assert [told in text for r in scene.main_loop.received_from(ALPHA)[1:] for _, text in r.news] == [True, True]
     assert [(d["event"], d["outcome"], d["spent"]) for d in scene.decisions] == [
-        ("SubagentStop", "block_verdict", 1),
-        ("SubagentStop", "block_verdict", 2),
         ("SubagentStop", "pass_cap_spent", 2),
         ("Stop", "pass_clean", 0),
     ]
